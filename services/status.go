@@ -58,6 +58,30 @@ const (
 	ReasonInsufficientStorage   = "InsufficientStorage"
 )
 
+// ReasonFor returns the reason of a refusal that names only its HTTP status code.
+func ReasonFor(code int32) string {
+	switch code {
+	case http.StatusUnauthorized:
+		return ReasonUnauthorized
+	case http.StatusForbidden:
+		return ReasonForbidden
+	case http.StatusNotFound:
+		return ReasonNotFound
+	case http.StatusConflict:
+		return ReasonConflict
+	case http.StatusRequestEntityTooLarge:
+		return ReasonRequestEntityTooLarge
+	case http.StatusUnprocessableEntity:
+		return ReasonInvalid
+	case http.StatusTooManyRequests:
+		return ReasonTooManyRequests
+	}
+	if code >= http.StatusInternalServerError {
+		return ReasonInternalError
+	}
+	return ReasonBadRequest
+}
+
 // Cause reasons, as defined by the API.
 const (
 	CauseRequired     = "FieldValueRequired"

@@ -19,32 +19,13 @@ func Deny(code int, reason, message string, causes ...Cause) error {
 		code = http.StatusForbidden
 	}
 	if reason == "" {
-		reason = reasonOf(code)
+		reason = services.ReasonFor(int32(code))
 	}
 	s := &services.Status{Code: int32(code), Reason: reason, Message: message}
 	if len(causes) > 0 {
 		s.Details = &services.StatusDetails{Causes: causes}
 	}
 	return s
-}
-
-// reasonOf returns the API's reason for a status code of a refusal.
-func reasonOf(code int) string {
-	switch code {
-	case http.StatusUnauthorized:
-		return services.ReasonUnauthorized
-	case http.StatusForbidden:
-		return services.ReasonForbidden
-	case http.StatusNotFound:
-		return services.ReasonNotFound
-	case http.StatusConflict:
-		return services.ReasonConflict
-	case http.StatusUnprocessableEntity:
-		return services.ReasonInvalid
-	case http.StatusTooManyRequests:
-		return services.ReasonTooManyRequests
-	}
-	return services.ReasonBadRequest
 }
 
 // Forbid returns the error that refuses the request with 403 and names the object.

@@ -153,7 +153,7 @@ func Refusal(who string, result *metav1.Status) *services.Status {
 		s.Code = http.StatusBadRequest
 	}
 	if s.Reason == "" {
-		s.Reason = reasonOf(s.Code)
+		s.Reason = services.ReasonFor(s.Code)
 	}
 	if d := result.Details; d != nil {
 		s.Details = &services.StatusDetails{Name: d.Name, Group: d.Group, Kind: d.Kind, UID: string(d.UID), RetryAfterSeconds: d.RetryAfterSeconds}
@@ -162,26 +162,6 @@ func Refusal(who string, result *metav1.Status) *services.Status {
 		}
 	}
 	return s
-}
-
-// reasonOf returns the reason for a status code, for webhooks that return none.
-func reasonOf(code int32) string {
-	switch code {
-	case http.StatusForbidden:
-		return services.ReasonForbidden
-	case http.StatusNotFound:
-		return services.ReasonNotFound
-	case http.StatusConflict:
-		return services.ReasonConflict
-	case http.StatusUnprocessableEntity:
-		return services.ReasonInvalid
-	case http.StatusTooManyRequests:
-		return services.ReasonTooManyRequests
-	}
-	if code >= http.StatusInternalServerError {
-		return services.ReasonInternalError
-	}
-	return services.ReasonBadRequest
 }
 
 // Patched applies the patch of an answer to an object, which is empty if the operation has

@@ -94,17 +94,17 @@ func (s Span) End(err error) {
 		return
 	}
 	if err != nil {
-		reason, fault := reasonOf(err)
-		s.Set("error.type", reason)
+		name, fault := errorType(err)
+		s.Set("error.type", name)
 		if fault {
-			s.span.SetStatus(codes.Error, reason)
+			s.span.SetStatus(codes.Error, name)
 		}
 	}
 	s.span.End()
 }
 
-// reasonOf returns the reason of an error, and whether the service is at fault.
-func reasonOf(err error) (reason string, fault bool) {
+// errorType returns what names an error in a trace, and whether the service is at fault.
+func errorType(err error) (name string, fault bool) {
 	var s *services.Status
 	switch {
 	case errors.As(err, &s):
