@@ -116,11 +116,14 @@ func podsOfNodes() map[string]nodeCase {
 		"ephemeral container": {request: updated("pods/ephemeralcontainers", mine, mine), refused: `unexpected pod subresource "ephemeralcontainers", only 'status' and 'eviction' are allowed`},
 	}
 	for what, specs := range map[string][]string{
-		"secrets": {`,"imagePullSecrets":[{"name":"x"}]`, `,"volumes":[{"secret":{"secretName":"x"}}]`, `,"volumes":[{"projected":{"sources":[{"secret":{}}]}}]`,
-			`,"volumes":[{"csi":{"nodePublishSecretRef":{"name":"x"}}}]`, `,"volumes":[{"azureFile":{"secretName":"x"}}]`, `,"containers":[{"envFrom":[{"secretRef":{}}]}]`,
-			`,"initContainers":[{"env":[{"valueFrom":{"secretKeyRef":{}}}]}]`, `,"ephemeralContainers":[{"env":[{"valueFrom":{"secretKeyRef":{}}}]}]`},
-		"configmaps": {`,"volumes":[{"configMap":{"name":"x"}}]`, `,"volumes":[{"projected":{"sources":[{"configMap":{}}]}}]`,
-			`,"containers":[{"envFrom":[{"configMapRef":{}}]}]`, `,"containers":[{"env":[{"valueFrom":{"configMapKeyRef":{}}}]}]`},
+		"secrets": {`,"imagePullSecrets":[{"name":"x"}]`, `,"volumes":[{"secret":{"secretName":"x"}}]`, `,"volumes":[{"projected":{"sources":[{"secret":{"name":"x"}}]}}]`,
+			`,"volumes":[{"csi":{"nodePublishSecretRef":{"name":"x"}}}]`, `,"volumes":[{"azureFile":{"secretName":"x"}}]`, `,"containers":[{"envFrom":[{"secretRef":{"name":"x"}}]}]`,
+			`,"volumes":[{"cephfs":{"secretRef":{"name":"x"}}}]`, `,"volumes":[{"cinder":{"secretRef":{"name":"x"}}}]`, `,"volumes":[{"flexVolume":{"secretRef":{"name":"x"}}}]`,
+			`,"volumes":[{"iscsi":{"secretRef":{"name":"x"}}}]`, `,"volumes":[{"rbd":{"secretRef":{"name":"x"}}}]`, `,"volumes":[{"scaleIO":{"secretRef":{"name":"x"}}}]`,
+			`,"volumes":[{"storageos":{"secretRef":{"name":"x"}}}]`,
+			`,"initContainers":[{"env":[{"valueFrom":{"secretKeyRef":{"name":"x"}}}]}]`, `,"ephemeralContainers":[{"env":[{"valueFrom":{"secretKeyRef":{"name":"x"}}}]}]`},
+		"configmaps": {`,"volumes":[{"configMap":{"name":"x"}}]`, `,"volumes":[{"projected":{"sources":[{"configMap":{"name":"x"}}]}}]`,
+			`,"containers":[{"envFrom":[{"configMapRef":{"name":"x"}}]}]`, `,"containers":[{"env":[{"valueFrom":{"configMapKeyRef":{"name":"x"}}}]}]`},
 		"persistentvolumeclaims": {`,"volumes":[{"persistentVolumeClaim":{"claimName":"x"}}]`},
 	} {
 		for _, spec := range specs {

@@ -29,17 +29,3 @@ func TestForbiddenLabels(t *testing.T) {
 		}
 	}
 }
-
-func TestUsesOf(t *testing.T) {
-	of := func(volume, reference string) map[string]any {
-		return map[string]any{"volumes": []any{map[string]any{volume: map[string]any{reference: map[string]any{"name": "x"}}}}}
-	}
-	for volume, reference := range secretVolumes() {
-		if !usesOf(of(volume, reference)).secrets {
-			t.Errorf("a volume of %s uses no secret", volume)
-		}
-		if usesOf(of(volume, "path")).secrets {
-			t.Errorf("a volume of %s without %s uses a secret", volume, reference)
-		}
-	}
-}

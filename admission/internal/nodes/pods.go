@@ -3,10 +3,10 @@ package nodes
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/references"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -90,16 +90,11 @@ func (p Plugin) mirror(ctx context.Context, r *review.Review, name string) error
 	if err := p.owner(ctx, r, name); err != nil {
 		return err
 	}
-	uses := usesOf(spec)
-	switch {
-	case tree.Text(spec, "serviceAccountName") != "":
+	if tree.Text(spec, "serviceAccountName") != "" {
 		return r.Forbid("node %q can not create pods that reference a service account", name)
-	case uses.secrets:
-		return r.Forbid("node %q can not create pods that reference secrets", name)
-	case uses.configMaps:
-		return r.Forbid("node %q can not create pods that reference configmaps", name)
-	case uses.claims:
-		return r.Forbid("node %q can not create pods that reference persistentvolumeclaims", name)
+	}
+	if used := references.OfPod(spec); len(used) > 0 {
+		return r.Forbid("node %q can not create pods that reference %s", name, used[0].Resource)
 	}
 	return nil
 }
@@ -134,47 +129,4 @@ func (p Plugin) owner(ctx context.Context, r *review.Review, name string) error 
 		return r.Forbid("node %s UID mismatch: expected %s got %s", name, uid, node.Metadata.UID)
 	}
 	return nil
-}
-
-// uses reports which kinds of objects a pod references.
-type uses struct{ secrets, configMaps, claims bool }
-
-// secretVolumes are the kinds of volumes with the field of each that names a secret.
-func secretVolumes() map[string]string {
-	return map[string]string{
-		"azureFile": "secretName", "cephfs": "secretRef", "cinder": "secretRef", "flexVolume": "secretRef", "rbd": "secretRef",
-		"scaleIO": "secretRef", "iscsi": "secretRef", "storageos": "secretRef", "csi": "nodePublishSecretRef",
-	}
-}
-
-func usesOf(spec map[string]any) (u uses) {
-	u.secrets = len(tree.List(spec, "imagePullSecrets")) > 0
-	containers := slices.Concat(tree.Objects(spec, "initContainers"), tree.Objects(spec, "containers"), tree.Objects(spec, "ephemeralContainers"))
-	for _, c := range containers {
-		for _, from := range tree.Objects(c, "envFrom") {
-			u.secrets = u.secrets || from["secretRef"] != nil
-			u.configMaps = u.configMaps || from["configMapRef"] != nil
-		}
-		for _, variable := range tree.Objects(c, "env") {
-			from := tree.Child(variable, "valueFrom")
-			u.secrets = u.secrets || from["secretKeyRef"] != nil
-			u.configMaps = u.configMaps || from["configMapKeyRef"] != nil
-		}
-	}
-	named := secretVolumes()
-	for _, v := range tree.Objects(spec, "volumes") {
-		u.secrets = u.secrets || v["secret"] != nil
-		u.configMaps = u.configMaps || v["configMap"] != nil
-		u.claims = u.claims || v["persistentVolumeClaim"] != nil
-		for kind, reference := range named {
-			if value := tree.Child(v, kind)[reference]; value != nil && value != "" {
-				u.secrets = true
-			}
-		}
-		for _, source := range tree.Objects(v, "projected", "sources") {
-			u.secrets = u.secrets || source["secret"] != nil
-			u.configMaps = u.configMaps || source["configMap"] != nil
-		}
-	}
-	return u
 }

@@ -8,6 +8,8 @@ package serviceaccount
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -15,6 +17,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/retry"
+	"github.com/portico-platform/portico/services/references"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -192,15 +195,27 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 		if name != "" {
 			return r.Forbid("a mirror pod may not reference service accounts")
 		}
-		if len(secretsOf(spec)) > 0 {
-			return r.Forbid("a mirror pod may not reference secrets")
-		}
-		return nil
+		return checkMirrorPod(r, spec)
 	}
 	if name == "" {
 		return r.Forbid("no service account specified for pod %s/%s", r.Namespace, r.Name)
 	}
 	return p.checkSecrets(ctx, r, name, spec)
+}
+
+// checkMirrorPod rejects what would give a node more than it may read: Secrets and tokens.
+func checkMirrorPod(r *review.Review, spec map[string]any) error {
+	if slices.ContainsFunc(references.OfPod(spec), func(used references.Reference) bool { return used.Resource == references.Secrets }) {
+		return r.Forbid("a mirror pod may not reference secrets")
+	}
+	for _, v := range tree.Objects(spec, "volumes") {
+		for _, source := range tree.Objects(v, "projected", "sources") {
+			if source["serviceAccountToken"] != nil {
+				return r.Forbid("a mirror pod may not use ServiceAccountToken volume projections")
+			}
+		}
+	}
+	return nil
 }
 
 // validateEphemeral checks only the ephemeral containers: all else was checked when the
@@ -222,13 +237,16 @@ func (p *Plugin) validateEphemeral(ctx context.Context, r *review.Review) error 
 // annotated to enforce that.
 func (p *Plugin) checkSecrets(ctx context.Context, r *review.Review, name string, spec map[string]any) error {
 	account, err := p.account(ctx, r, name)
-	if err != nil || account.Metadata.Annotations[p.Vocabulary.Qualified("", "enforce-mountable-secrets")] != "true" {
+	if err != nil {
 		return err
 	}
+	if enforced, _ := strconv.ParseBool(account.Metadata.Annotations[p.Vocabulary.Qualified("", "enforce-mountable-secrets")]); !enforced {
+		return nil
+	}
 	own := account.mountable()
-	for _, used := range secretsOf(spec) {
+	for _, used := range references.OfPod(spec) {
 		if !own.allows(used) {
-			return r.Forbid("%s references secret %q, which service account %s does not", used.at, used.secret, name)
+			return r.Forbid("%s references secret %q, which service account %s does not", used.Field, used.Name, name)
 		}
 	}
 	return nil

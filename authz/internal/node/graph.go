@@ -7,6 +7,8 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/references"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // catchUpTimeout bounds how long a refusal is delayed until the mirrors include everything
@@ -100,65 +102,19 @@ func parseAttachment(o services.Object) (string, error) {
 	return stored.Spec.NodeName, err
 }
 
-// secretRef is a reference to a Secret in a volume; without a namespace it is in that of
-// the claim.
-type secretRef struct {
-	Name      string `json:"name"`
-	Namespace string `json:"namespace"`
-}
-
 // parseVolume parses a stored PersistentVolume. Volumes without a claim are not mirrored.
 func parseVolume(o services.Object) (*volume, error) {
-	var stored struct {
-		Spec struct {
-			ClaimRef *secretRef `json:"claimRef"`
-			CSI      *struct {
-				Publish *secretRef `json:"nodePublishSecretRef"`
-				Stage   *secretRef `json:"nodeStageSecretRef"`
-				Control *secretRef `json:"controllerPublishSecretRef"`
-				Expand  *secretRef `json:"nodeExpandSecretRef"`
-			} `json:"csi"`
-			AzureFile *struct {
-				SecretName      string `json:"secretName"`
-				SecretNamespace string `json:"secretNamespace"`
-			} `json:"azureFile"`
-			CephFS    secretHolder `json:"cephfs"`
-			Cinder    secretHolder `json:"cinder"`
-			Flex      secretHolder `json:"flexVolume"`
-			ISCSI     secretHolder `json:"iscsi"`
-			RBD       secretHolder `json:"rbd"`
-			ScaleIO   secretHolder `json:"scaleIO"`
-			StorageOS secretHolder `json:"storageos"`
-		} `json:"spec"`
-	}
-	if err := json.Unmarshal(o.JSON, &stored); err != nil {
+	stored, err := tree.Decode(o.JSON)
+	if err != nil {
 		return nil, err
 	}
-	spec := stored.Spec
-	if spec.ClaimRef == nil {
+	spec := tree.Child(stored, "spec")
+	if tree.Child(spec, "claimRef") == nil {
 		return nil, changes.ErrSkip
 	}
-	v := &volume{name: o.Key.Name, claim: reference{spec.ClaimRef.Namespace, spec.ClaimRef.Name}}
-	refs := []*secretRef{spec.CephFS.Ref, spec.Cinder.Ref, spec.Flex.Ref, spec.ISCSI.Ref, spec.RBD.Ref, spec.ScaleIO.Ref, spec.StorageOS.Ref}
-	if spec.CSI != nil {
-		refs = append(refs, spec.CSI.Publish, spec.CSI.Stage, spec.CSI.Control, spec.CSI.Expand)
-	}
-	if f := spec.AzureFile; f != nil {
-		refs = append(refs, &secretRef{f.SecretName, f.SecretNamespace})
-	}
-	for _, r := range refs {
-		if r == nil || r.Name == "" {
-			continue
-		}
-		if r.Namespace == "" {
-			r.Namespace = v.claim.namespace
-		}
-		v.secrets = append(v.secrets, reference{r.Namespace, r.Name})
+	v := &volume{name: o.Key.Name, claim: reference{tree.Text(spec, "claimRef", "namespace"), tree.Text(spec, "claimRef", "name")}}
+	for _, secret := range references.OfVolume(spec) {
+		v.secrets = append(v.secrets, reference{secret.Namespace, secret.Name})
 	}
 	return v, nil
-}
-
-// secretHolder is a source of a volume that names a Secret.
-type secretHolder struct {
-	Ref *secretRef `json:"secretRef"`
 }

@@ -30,7 +30,8 @@ func graph(t *testing.T) (*fake.Cluster, *Authorizer) {
 			`{metadata: {name: unbound, namespace: shop}, spec: {containers: [{envFrom: [{secretRef: {name: unbound}}]}]}}`,
 			`{metadata: {name: static, namespace: shop, annotations: {kubernetes.io/config.mirror: x}}, spec: {nodeName: a, serviceAccountName: stolen, containers: [{envFrom: [{secretRef: {name: stolen}}]}]}}`},
 		{Resource: "persistentvolumes"}: {
-			`{metadata: {name: pv}, spec: {claimRef: {namespace: shop, name: data}, csi: {nodeStageSecretRef: {name: stage, namespace: storage}}}}`,
+			`{metadata: {name: pv}, spec: {claimRef: {namespace: shop, name: data}, csi: {nodeStageSecretRef: {name: stage, namespace: storage},
+				nodePublishSecretRef: {name: publish, namespace: storage}, controllerPublishSecretRef: {name: control, namespace: storage}}, azureFile: {secretName: share}}}`,
 			`{metadata: {name: pv-b}, spec: {claimRef: {namespace: shop, name: of-b}, csi: {nodeStageSecretRef: {name: stage-b, namespace: storage}}}}`,
 			`{metadata: {name: free}, spec: {csi: {nodeStageSecretRef: {name: free, namespace: storage}}}}`},
 		{Group: v.Group("storage."), Resource: "volumeattachments"}: {
@@ -89,6 +90,7 @@ func TestAuthorize(t *testing.T) {
 	token := services.Attributes{User: agent("a"), Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: "shop", Name: "robot"}
 	attachment := services.Attributes{User: agent("a"), Verb: "get", Group: "storage.k8s.io", Resource: "volumeattachments", Name: "at-a"}
 	questions = append(questions,
+		question{get("secrets", "storage", "publish"), true}, question{get("secrets", "storage", "control"), false}, question{get("secrets", "shop", "share"), true},
 		question{get("secrets", "storage", "stage"), true}, question{get("secrets", "storage", "stage-b"), false}, question{get("secrets", "storage", "free"), false},
 		question{with(get("secrets", "shop", "env"), func(q *services.Attributes) { q.Verb = "watch" }), true},
 		question{with(get("secrets", "shop", "env"), func(q *services.Attributes) { q.Verb = "update" }), false},
