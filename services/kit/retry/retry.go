@@ -21,6 +21,23 @@ func Pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// Every calls pass at once and then once in every period, until ctx ends. Errors of pass are
+// given to failed, except when ctx has ended.
+func Every(ctx context.Context, period time.Duration, pass func(context.Context) error, failed func(error)) {
+	ticks := time.NewTicker(period)
+	defer ticks.Stop()
+	for {
+		if err := pass(ctx); err != nil && ctx.Err() == nil {
+			failed(err)
+		}
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // Backoff returns pauses that double from a first one up to a limit. Each is randomly up to
 // half longer or shorter, so that many clients do not retry at the same time. It must be
 // used by one goroutine only.

@@ -15,8 +15,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
-	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -58,18 +57,10 @@ func New(c Config) *Keeper { return &Keeper{Config: c, now: time.Now} }
 
 // Run keeps the ConfigMap up to date until ctx ends, and then returns nil.
 func (k *Keeper) Run(ctx context.Context) error {
-	ticks := time.NewTicker(passEvery)
-	defer ticks.Stop()
-	for {
-		if err := k.pass(ctx); err != nil && ctx.Err() == nil {
-			k.Log.Warn("publishing how clients are authenticated failed, retrying", "error", err)
-		}
-		select {
-		case <-ticks.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	retry.Every(ctx, passEvery, k.pass, func(err error) {
+		k.Log.Warn("publishing how clients are authenticated failed, retrying", "error", err)
+	})
+	return nil
 }
 
 // Keys of the ConfigMap.
@@ -106,26 +97,8 @@ func (k *Keeper) pass(ctx context.Context) error {
 		}
 		return nil
 	}
-	e := k.Engine()
-	t, ok := e.Types.ByKind("", "v1", "ConfigMap")
-	if !ok {
-		return nil // disabled by --runtime-config
-	}
-	namespace := k.Vocabulary.Namespace("system")
-	key := resource.Key{GroupResource: t.GroupResource(), Namespace: namespace, Name: name}
-	err = k.Writes.Amend(ctx, writes.Amendment{Engine: e, Type: t, Key: key, Change: merge})
-	if !services.IsReason(err, services.ReasonNotFound) {
-		return err
-	}
-	object := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": namespace}}
-	if err := merge(object); err != nil {
-		return err
-	}
-	err = k.Writes.Create(ctx, e, t, object)
-	if services.IsReason(err, services.ReasonAlreadyExists) {
-		return nil // by another front door; the next pass adds what is missing
-	}
-	return err
+	return k.Writes.Ensure(ctx, k.Engine(), map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": name, "namespace": k.Vocabulary.Namespace("system")}}, merge)
 }
 
 // read returns the content of files, and an error for one that holds no certificate.

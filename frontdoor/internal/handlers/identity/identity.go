@@ -17,8 +17,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/release"
-	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -56,18 +56,10 @@ func New(c Config) *Keeper { return &Keeper{c, time.Now} }
 // Run renews the Lease until ctx ends, and then returns nil. The Lease stays: another start
 // of the same front door takes it over, and others delete it when it is over.
 func (k *Keeper) Run(ctx context.Context) error {
-	ticks := time.NewTicker(renewEvery)
-	defer ticks.Stop()
-	for {
-		if err := k.pass(ctx); err != nil && ctx.Err() == nil {
-			k.Log.Warn("renewing the Lease of this front door failed, retrying", "error", err)
-		}
-		select {
-		case <-ticks.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	retry.Every(ctx, renewEvery, k.pass, func(err error) {
+		k.Log.Warn("renewing the Lease of this front door failed, retrying", "error", err)
+	})
+	return nil
 }
 
 func (k *Keeper) pass(ctx context.Context) error {
@@ -112,22 +104,11 @@ func (k *Keeper) track(ctx context.Context) error {
 // ensure applies a change to an object of the system namespace, which it creates if it does
 // not exist.
 func (k *Keeper) ensure(ctx context.Context, apiVersion, kind, name string, change func(map[string]any)) error {
-	e := k.Engine()
-	t, ok := e.Types.ByAPIVersion(apiVersion, kind)
-	if !ok {
-		return nil // disabled by --runtime-config
-	}
-	key := resource.Key{GroupResource: t.GroupResource(), Namespace: k.Vocabulary.Namespace("system"), Name: name}
-	err := k.Writes.Amend(ctx, writes.Amendment{Engine: e, Type: t, Key: key, Change: func(object map[string]any) error {
+	object := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name, "namespace": k.Vocabulary.Namespace("system")}}
+	return k.Writes.Ensure(ctx, k.Engine(), object, func(object map[string]any) error {
 		change(object)
 		return nil
-	}})
-	if !services.IsReason(err, services.ReasonNotFound) {
-		return err
-	}
-	object := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name, "namespace": key.Namespace}}
-	change(object)
-	return k.Writes.Create(ctx, e, t, object)
+	})
 }
 
 // sweep deletes the Leases of front doors that have been away for too long.

@@ -13,8 +13,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/resource"
-	"github.com/portico-platform/portico/services/tree"
+	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -62,23 +61,15 @@ func New(c Config) *Keeper {
 // Run reconciles the Service until ctx ends, then removes this front door's address and
 // returns nil.
 func (k *Keeper) Run(ctx context.Context) error {
-	ticks := time.NewTicker(renewEvery)
-	defer ticks.Stop()
-	for {
-		if err := k.pass(ctx); err != nil && ctx.Err() == nil {
-			k.Log.Warn("updating the Service of the API failed, retrying", "error", err)
-		}
-		select {
-		case <-ticks.C:
-		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
-			defer cancel()
-			if err := k.leave(last); err != nil {
-				k.Log.Debug("removing the address of this front door failed, other front doors will remove it", "error", err)
-			}
-			return nil
-		}
+	retry.Every(ctx, renewEvery, k.pass, func(err error) {
+		k.Log.Warn("updating the Service of the API failed, retrying", "error", err)
+	})
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+	defer cancel()
+	if err := k.leave(last); err != nil {
+		k.Log.Debug("removing the address of this front door failed, other front doors will remove it", "error", err)
 	}
+	return nil
 }
 
 // pass renews the record and brings the objects up to date.
@@ -119,9 +110,10 @@ func (k *Keeper) leave(ctx context.Context) error {
 
 // ensureService creates the Service if it does not exist. It never updates it.
 func (k *Keeper) ensureService(ctx context.Context) error {
-	err := k.ensure(ctx, k.service(k.ClusterIP), nil)
+	unchanged := func(map[string]any) error { return nil }
+	err := k.Writes.Ensure(ctx, k.Engine(), k.service(k.ClusterIP), unchanged)
 	if services.IsReason(err, services.ReasonInvalid) && k.ClusterIP != "" { // another Service has the cluster IP
-		err = k.ensure(ctx, k.service(""), nil)
+		err = k.Writes.Ensure(ctx, k.Engine(), k.service(""), unchanged)
 	}
 	return err
 }
@@ -132,38 +124,17 @@ func (k *Keeper) advertise(ctx context.Context, alive []Address) error {
 		return nil // unexpected: the record of this front door has just been renewed
 	}
 	for _, object := range []map[string]any{k.endpoints(alive), k.slice(alive)} {
-		err := k.ensure(ctx, object, func(stored map[string]any) {
+		err := k.Writes.Ensure(ctx, k.Engine(), object, func(stored map[string]any) error {
 			for _, field := range []string{"subsets", "endpoints", "ports", "addressType"} {
 				if object[field] != nil {
 					stored[field] = object[field]
 				}
 			}
+			return nil
 		})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// ensure creates the object if it does not exist, and otherwise applies change to the
-// stored one. change may be nil.
-func (k *Keeper) ensure(ctx context.Context, object map[string]any, change func(map[string]any)) error {
-	e := k.Engine()
-	t, ok := e.Types.ByAPIVersion(tree.Text(object, "apiVersion"), tree.Text(object, "kind"))
-	if !ok {
-		return nil // disabled by --runtime-config
-	}
-	name, _ := object["metadata"].(map[string]any)["name"].(string)
-	key := resource.Key{GroupResource: t.GroupResource(), Namespace: namespace, Name: name}
-	err := k.Writes.Amend(ctx, writes.Amendment{Engine: e, Type: t, Key: key, Change: func(stored map[string]any) error {
-		if change != nil {
-			change(stored)
-		}
-		return nil
-	}})
-	if !services.IsReason(err, services.ReasonNotFound) {
-		return err
-	}
-	return k.Writes.Create(ctx, e, t, object)
 }

@@ -54,6 +54,29 @@ func (h *Handlers) amendOnce(ctx context.Context, a Amendment) error {
 	return asRaced(err)
 }
 
+// Ensure applies the change to the stored object with the type, namespace and name of the
+// given one, or creates the given one with the change. It does nothing if the type is not
+// served, or if another front door creates the object at the same time.
+func (h *Handlers) Ensure(ctx context.Context, e *typesystem.Engine, object map[string]any, change func(object map[string]any) error) error {
+	t, ok := e.Types.ByAPIVersion(tree.Text(object, "apiVersion"), tree.Text(object, "kind"))
+	if !ok {
+		return nil // disabled by --runtime-config
+	}
+	key := resource.Key{GroupResource: t.GroupResource(), Namespace: tree.Text(object, "metadata", "namespace"), Name: tree.Text(object, "metadata", "name")}
+	err := h.Amend(ctx, Amendment{Engine: e, Type: t, Key: key, Change: change})
+	if !services.IsReason(err, services.ReasonNotFound) {
+		return err
+	}
+	if err := change(object); err != nil {
+		return err
+	}
+	err = h.Create(ctx, e, t, object)
+	if services.IsReason(err, services.ReasonAlreadyExists) {
+		return nil
+	}
+	return err
+}
+
 // Removal is a deletion that follows from a request in the same way. The type of the
 // object is that of the request.
 type Removal struct {
