@@ -60,6 +60,8 @@ func errorsSection() {
 		t.POST(t.In("replicationcontrollers"), `{apiVersion: v1, kind: ReplicationController, metadata: {name: a}, spec: {selector: x, `+
 			`template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}`).Status(400, "BadRequest")
 		t.POST(t.In(Leases), `{apiVersion: coordination.platform.io/v1, kind: Lease, metadata: {name: a}, spec: {renewTime: "2021-04-08T12:00:00Z"}}`).Status(400, "BadRequest")
+		t.POST(t.In("configmaps"), `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, creationTimestamp: yesterday}}`).Status(400, "BadRequest")
+		t.POST(t.In("apps/v1/deployments"), Deployment("a", 1).Set("status.replicas", "many")).Status(400, "BadRequest")
 	})
 	s.Check("ERR-12", "an amount that is null is one of a resource, which has to exist: 422", func(t *T) {
 		t.PodReady()

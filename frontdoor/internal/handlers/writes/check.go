@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
 )
@@ -87,4 +88,12 @@ func (w *writeRequest) checkVersion(c *current, meta map[string]any) error {
 		return nil
 	}
 	return services.ConflictModified(w.req.Type.Group, w.req.Type.Resource, w.req.Name)
+}
+
+// checkIdentity rejects a body with such metadata (400).
+func checkIdentity(object map[string]any, t *catalogue.Type) error {
+	if why := strategy.WrongIdentity(object); why != "" {
+		return services.BadRequest("%s in version %q cannot be handled as a %s: %s", t.Kind, t.Version, t.Kind, why)
+	}
+	return nil
 }

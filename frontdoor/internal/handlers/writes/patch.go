@@ -8,6 +8,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/tree"
@@ -40,7 +41,7 @@ func (h *Handlers) patched(ctx context.Context, w *writeRequest, c *current) (d 
 func (w *writeRequest) checkPatched(body map[string]any, t *catalogue.Type) error {
 	kind, _ := body["kind"].(string)
 	version, _ := body["apiVersion"].(string)
-	wrong := wrongIdentity(body)
+	wrong := strategy.WrongIdentity(body)
 	switch {
 	case w.applies():
 		return checkIdentity(body, t)

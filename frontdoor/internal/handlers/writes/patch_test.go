@@ -3,10 +3,12 @@ package writes
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // TestPatchedMetadata checks patches and updates that change the identity of an object.
@@ -43,6 +45,32 @@ func TestPatchedMetadata(t *testing.T) {
 			t.Errorf("%s: got %v, want code %d", body, err, want.code)
 		case want.field != "" && s.Details.Causes[0].Field != want.field:
 			t.Errorf("%s: got %v, want %s named", body, err, want.field)
+		}
+	}
+}
+
+// TestReplacedFieldsAreChecked: fields of a new object that the service replaces have to be
+// of the right type nevertheless.
+func TestReplacedFieldsAreChecked(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	for _, x := range []struct{ metadata, status, refusal string }{
+		{`"creationTimestamp":"yesterday"`, `{}`, "metadata.creationTimestamp"},
+		{`"creationTimestamp":5`, `{}`, "metadata.creationTimestamp"},
+		{`"deletionTimestamp":"soon"`, `{}`, "metadata.deletionTimestamp"},
+		{`"deletionGracePeriodSeconds":"x"`, `{}`, "metadata.deletionGracePeriodSeconds"},
+		{`"selfLink":1`, `{}`, "metadata.selfLink"},
+		{`"labels":{}`, `{"replicas":"many"}`, "status.replicas"},
+		{`"labels":{}`, `"well"`, "status"},
+		{`"creationTimestamp":"2020-01-01T00:00:00Z","clusterName":"c"`, `{"replicas":3}`, ""},
+	} {
+		made, err := c.do("POST", "/api/v1/namespaces/default/replicationcontrollers", `{"apiVersion":"v1","kind":"ReplicationController","metadata":{"name":"a",`+x.metadata+`},
+			"spec":{"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}},"status":`+x.status+`}`)
+		if x.refusal == "" {
+			if err != nil || tree.Text(made, "metadata", "clusterName") != "" || tree.Text(made, "metadata", "creationTimestamp") < "2021" || tree.Number(made, "status", "replicas") != 0 {
+				t.Errorf("%s: %v, %v", x.metadata, made, err)
+			}
+		} else if !services.IsReason(err, services.ReasonBadRequest) || !strings.Contains(err.Error(), x.refusal+":") {
+			t.Errorf("%s %s: %v", x.metadata, x.status, err)
 		}
 	}
 }

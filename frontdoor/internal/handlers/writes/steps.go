@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
@@ -143,7 +144,10 @@ func (h *Handlers) readCurrent(ctx context.Context, w *writeRequest, cached bool
 	if services.IsReason(err, services.ReasonNotFound) && w.mayCreate() {
 		create := w.req.Attributes()
 		create.Verb = "create"
-		return services.Object{}, h.Allow(w.req, create)
+		if err := h.Allow(w.req, create); err != nil || !w.req.Type.Going {
+			return services.Object{}, err
+		}
+		return services.Object{}, services.Forbidden(w.req.Type.Group, w.req.Type.Resource, w.req.Name, request.TerminatingType)
 	}
 	return object, err
 }
@@ -191,6 +195,12 @@ func (w *writeRequest) put(ctx context.Context, c *current, d desired) (map[stri
 func (h *Handlers) admit(ctx context.Context, w *writeRequest, c *current, d desired) (a admitted, err error) {
 	s := strategyOf(w, c)
 	if !c.exists() {
+		if s.Replaces(d.tree) { // which has to fit the schema, too
+			if err := w.prepare(ctx, c, d); err != nil {
+				return a, err
+			}
+			d.strict = nil
+		}
 		s.Identify(d.tree)
 	}
 	if err := w.prepare(ctx, c, d); err != nil {

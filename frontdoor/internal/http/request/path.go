@@ -102,11 +102,14 @@ func (r *Request) served() bool {
 	return r.Type.Can(r.Verb)
 }
 
+// TerminatingType says why nothing of a custom type can be created.
+const TerminatingType = "create not allowed while custom resource definition is terminating"
+
 // refused returns the 405 for a verb that the type does not support.
 func (r *Request) refused() *services.Status {
 	s := NoMethod()
 	if r.Type.Going && r.Verb == "create" {
-		s.Message = "create not allowed while custom resource definition is terminating"
+		s.Message = TerminatingType
 	}
 	return s
 }

@@ -7,6 +7,7 @@ package strategy
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -61,7 +62,7 @@ func (w Write) Identify(obj map[string]any) {
 		delete(obj, "status")
 	}
 	meta := Metadata(obj)
-	for _, field := range []string{"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"} {
+	for _, field := range []string{"selfLink", "clusterName", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"} {
 		delete(meta, field)
 	}
 	if w.Type.Namespaced {
@@ -81,12 +82,23 @@ func (w Write) Identify(obj map[string]any) {
 	}
 }
 
+// Replaces reports whether Identify replaces values which may be of the wrong type.
+func (w Write) Replaces(obj map[string]any) bool {
+	if status, ok := obj["status"].(map[string]any); obj["status"] != nil && (!ok || len(status) > 0) {
+		return true
+	}
+	meta := Metadata(obj)
+	return slices.ContainsFunc([]string{"selfLink", "clusterName", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"},
+		func(field string) bool { return meta[field] != nil })
+}
+
 // PrepareUpdate restores the parts that an update cannot change: identity and times, the
 // status in a write of the object, everything else in a write of the status. It also sets
 // parts that a client may omit.
 func (w Write) PrepareUpdate(obj, old map[string]any) {
 	meta, oldMeta := Metadata(obj), Metadata(old)
 	delete(meta, "selfLink")
+	delete(meta, "clusterName") // only releases before 1.24 have it
 	kinds.Keep(meta, oldMeta, "namespace")
 	kinds.Keep(meta, oldMeta, "creationTimestamp")
 	if oldMeta["deletionTimestamp"] != nil { // a deletion cannot be undone

@@ -1,9 +1,4 @@
-package writes
-
-import (
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
-	"github.com/portico-platform/portico/services"
-)
+package strategy
 
 // identityFields are the metadata fields that a write reads before the schema is checked:
 // a value of a wrong type must not count as absent.
@@ -11,9 +6,9 @@ func identityFields() []string {
 	return []string{"name", "generateName", "namespace", "uid", "resourceVersion"}
 }
 
-// wrongIdentity returns what is wrong with metadata that is not an object, or with an
+// WrongIdentity returns what is wrong with metadata that is not an object, or with an
 // identity field that is not a string. It returns "" if nothing is wrong.
-func wrongIdentity(object map[string]any) string {
+func WrongIdentity(object map[string]any) string {
 	switch meta := object["metadata"].(type) {
 	case nil:
 	case map[string]any:
@@ -26,12 +21,4 @@ func wrongIdentity(object map[string]any) string {
 		return "metadata: expected an object"
 	}
 	return ""
-}
-
-// checkIdentity rejects a body with such metadata (400).
-func checkIdentity(object map[string]any, t *catalogue.Type) error {
-	if why := wrongIdentity(object); why != "" {
-		return services.BadRequest("%s in version %q cannot be handled as a %s: %s", t.Kind, t.Version, t.Kind, why)
-	}
-	return nil
 }
