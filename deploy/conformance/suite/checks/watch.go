@@ -114,4 +114,9 @@ func watch() {
 		}
 		t.Eq("type of the first event", e.Type, "ADDED")
 	})
+	s.Check("WATCH-11", "a watch whose time is over ends without an event, and is no error", func(t *T) {
+		t.CM("a")
+		r := t.GET(t.In("configmaps") + "?watch=1&timeoutSeconds=-1").Is(200)
+		t.Eq("body", string(r.Raw), "")
+	})
 }

@@ -61,7 +61,7 @@ func (h *Handlers) Watch(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	if r.Method == http.MethodHead { // a HEAD response has no body for events
+	if r.Method == http.MethodHead || o.Timeout < 0 { // a HEAD response has no body for events; the time is over
 		w.Header().Set("Content-Type", form.ContentType)
 		w.WriteHeader(http.StatusOK)
 		return nil

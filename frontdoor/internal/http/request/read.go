@@ -1,6 +1,7 @@
 package request
 
 import (
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -26,7 +27,7 @@ type ReadOptions struct {
 
 	Bookmarks     bool
 	InitialEvents *bool
-	Timeout       time.Duration // 0 if unset
+	Timeout       time.Duration // 0 if unset, negative if it is over at once
 }
 
 // Values of resourceVersionMatch.
@@ -53,7 +54,7 @@ func ParseReadOptions(r *Request) (ReadOptions, error) {
 	if err != nil {
 		return o, err
 	}
-	o.Timeout = time.Duration(seconds) * time.Second
+	o.Timeout = time.Duration(max(-1, min(seconds, int64(math.MaxInt64/time.Second)))) * time.Second
 	if q.Has("sendInitialEvents") {
 		send := BoolOption(q, "sendInitialEvents")
 		o.InitialEvents = &send

@@ -90,6 +90,11 @@ func TestMalformedReadOptions(t *testing.T) {
 			t.Errorf("?%s: got %v, want a BadRequest: %s", c.query, err, c.message)
 		}
 	}
+	for query, negative := range map[string]bool{"timeoutSeconds=-1": true, "timeoutSeconds=-9223372036854775807": true, "timeoutSeconds=9223372036854775807": false} {
+		if o, err := ParseReadOptions(asking("watch", query, plain)); err != nil || o.Timeout == 0 || o.Timeout < 0 != negative {
+			t.Errorf("?%s: a timeout of %s, %v", query, o.Timeout, err)
+		}
+	}
 	if _, err := ParseReadOptions(asking("list", "fieldSelector=spec.nodeName%3Dn1,metadata.name!%3Dx", pods)); err != nil {
 		t.Errorf("known fields are refused: %v", err)
 	}
