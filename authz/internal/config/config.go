@@ -4,23 +4,19 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/apis/apiserver/load"
-	v1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
-	"k8s.io/apiserver/pkg/apis/apiserver/v1beta1"
 	"k8s.io/apiserver/pkg/apis/apiserver/validation"
 	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
-	"sigs.k8s.io/yaml"
 
 	"github.com/portico-platform/portico/authz/internal/remote"
 	"github.com/portico-platform/portico/services/kit/cel"
+	"github.com/portico-platform/portico/services/kit/configfile"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -59,7 +55,7 @@ func NewParser(s Settings) (*Parser, error) {
 
 // Parse returns the authorizers of a file. Errors name the field.
 func (p *Parser) Parse(content []byte) ([]Authorizer, error) {
-	translated, err := p.translate(content)
+	translated, err := configfile.JSON(content, kind, p.settings.Vocabulary)
 	if err != nil {
 		return nil, err
 	}
@@ -81,35 +77,6 @@ func (p *Parser) Parse(content []byte) ([]Authorizer, error) {
 		}
 	}
 	return all, nil
-}
-
-// translate returns the file as JSON, with the apiVersion of Kubernetes.
-func (p *Parser) translate(content []byte) ([]byte, error) {
-	asJSON, err := yaml.YAMLToJSONStrict(content)
-	if err != nil {
-		return nil, err
-	}
-	var head metav1.TypeMeta
-	if err := json.Unmarshal(asJSON, &head); err != nil {
-		return nil, err
-	}
-	group := p.settings.Vocabulary.Group("apiserver.config.")
-	versions := map[string]string{
-		group + "/v1": v1.SchemeGroupVersion.String(), group + "/v1beta1": v1beta1.ConfigSchemeGroupVersion.String(),
-	}
-	version, known := versions[head.APIVersion]
-	switch {
-	case !known:
-		return nil, fmt.Errorf("apiVersion: %q is not supported: use %s/v1 or %s/v1beta1", head.APIVersion, group, group)
-	case head.Kind != kind:
-		return nil, fmt.Errorf("kind: %q is not supported: use %s", head.Kind, kind)
-	}
-	var fields map[string]any
-	if err := json.Unmarshal(asJSON, &fields); err != nil {
-		return nil, err
-	}
-	fields["apiVersion"] = version
-	return json.Marshal(fields)
 }
 
 // check validates as Kubernetes does.
