@@ -29,6 +29,9 @@ type Credentials struct {
 	Headers map[string][]string
 	// Audiences are the audiences that the token must be for; empty means this API.
 	Audiences []string
+	// Path is the path of the request, on which it may depend whether one without credentials
+	// is anonymous; empty if there is none.
+	Path string
 	// NotOlderThan is a revision: what authn reads of the store includes every change through
 	// it. 0 is any state.
 	NotOlderThan int64

@@ -23,7 +23,7 @@ func RegisterAuthn(s grpc.ServiceRegistrar, impl services.Authn) {
 func (s authnServer) Authenticate(ctx context.Context, m *pb.Credentials) (*pb.Authentication, error) {
 	a, err := s.impl.Authenticate(ctx, services.Credentials{
 		Certificates: m.GetCertificates(), BearerToken: string(m.GetBearerToken()),
-		Headers: headersIn(m.GetHeaders()), Audiences: m.GetAudiences(), NotOlderThan: m.GetNotOlderThan(),
+		Headers: headersIn(m.GetHeaders()), Audiences: m.GetAudiences(), NotOlderThan: m.GetNotOlderThan(), Path: string(m.GetPath()),
 	})
 	if err != nil {
 		return nil, errorOut(err)
@@ -44,7 +44,7 @@ func NewAuthn(c grpc.ClientConnInterface) services.Authn {
 func (c authnClient) Authenticate(ctx context.Context, r services.Credentials) (services.Authentication, error) {
 	m, err := c.peer.Authenticate(ctx, &pb.Credentials{
 		Certificates: r.Certificates, BearerToken: []byte(r.BearerToken),
-		Headers: headersOut(r.Headers), Audiences: r.Audiences, NotOlderThan: r.NotOlderThan,
+		Headers: headersOut(r.Headers), Audiences: r.Audiences, NotOlderThan: r.NotOlderThan, Path: []byte(r.Path),
 	})
 	if err != nil {
 		return services.Authentication{}, errorIn(ctx, "authn", err)

@@ -1949,6 +1949,7 @@ type Credentials struct {
 	Headers       []*Header              `protobuf:"bytes,3,rep,name=headers,proto3" json:"headers,omitempty"`
 	Audiences     []string               `protobuf:"bytes,4,rep,name=audiences,proto3" json:"audiences,omitempty"`
 	NotOlderThan  int64                  `protobuf:"varint,5,opt,name=not_older_than,json=notOlderThan,proto3" json:"not_older_than,omitempty"`
+	Path          []byte                 `protobuf:"bytes,6,opt,name=path,proto3" json:"path,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2016,6 +2017,13 @@ func (x *Credentials) GetNotOlderThan() int64 {
 		return x.NotOlderThan
 	}
 	return 0
+}
+
+func (x *Credentials) GetPath() []byte {
+	if x != nil {
+		return x.Path
+	}
+	return nil
 }
 
 type Header struct {
@@ -3981,13 +3989,14 @@ const file_portico_proto_rawDesc = "" +
 	"\achanges\x18\x02 \x01(\fR\achanges\x12\x1a\n" +
 	"\bprogress\x18\x03 \x01(\fR\bprogress\x12\x16\n" +
 	"\x06public\x18\x04 \x01(\fR\x06public\x125\n" +
-	"\blifetime\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\blifetime\"\xc6\x01\n" +
+	"\blifetime\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\blifetime\"\xda\x01\n" +
 	"\vCredentials\x12\"\n" +
 	"\fcertificates\x18\x01 \x03(\fR\fcertificates\x12!\n" +
 	"\fbearer_token\x18\x02 \x01(\fR\vbearerToken\x12,\n" +
 	"\aheaders\x18\x03 \x03(\v2\x12.portico.v1.HeaderR\aheaders\x12\x1c\n" +
 	"\taudiences\x18\x04 \x03(\tR\taudiences\x12$\n" +
-	"\x0enot_older_than\x18\x05 \x01(\x03R\fnotOlderThan\"4\n" +
+	"\x0enot_older_than\x18\x05 \x01(\x03R\fnotOlderThan\x12\x12\n" +
+	"\x04path\x18\x06 \x01(\fR\x04path\"4\n" +
 	"\x06Header\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06values\x18\x02 \x03(\fR\x06values\"\x8c\x02\n" +

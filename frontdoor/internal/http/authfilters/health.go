@@ -87,26 +87,25 @@ func (c *Control) FollowHealth(ctx context.Context) error {
 	}
 }
 
-// authorizeHealth authorizes the anonymous user for the health paths. Unauthorized (401)
-// from authn is a valid decision: anonymous requests are disabled.
+// authorizeHealth authorizes the anonymous user for each health path. Unauthorized (401)
+// from authn is a valid decision: anonymous requests are disabled for that path.
 func (c *Control) authorizeHealth(ctx context.Context) (*openHealth, error) {
 	ctx, cancel := context.WithTimeout(ctx, healthWait)
 	defer cancel()
 	open := &openHealth{paths: map[string]bool{}}
-	a, err := c.Authn.Authenticate(ctx, services.Credentials{})
-	if err != nil {
-		if services.IsReason(err, services.ReasonUnauthorized) {
-			return open, nil
-		}
-		return nil, err
-	}
-	open.anonymous = a.User
 	for _, path := range []string{"/livez", "/readyz", "/healthz"} {
+		a, err := c.Authn.Authenticate(ctx, services.Credentials{Path: path})
+		if services.IsReason(err, services.ReasonUnauthorized) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
 		decision, err := c.Authz.Authorize(ctx, services.Attributes{User: a.User, Verb: "get", Path: path})
 		if err != nil {
 			return nil, err
 		}
-		open.paths[path] = decision.Allowed
+		open.anonymous, open.paths[path] = a.User, decision.Allowed
 	}
 	return open, nil
 }

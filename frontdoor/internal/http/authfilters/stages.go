@@ -56,7 +56,7 @@ type Control struct {
 // Authenticated identifies the caller (section "Authentication").
 func (c *Control) Authenticated(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
-		credentials := services.Credentials{BearerToken: c.bearerToken(r.Header), Headers: r.Header}
+		credentials := services.Credentials{BearerToken: c.bearerToken(r.Header), Headers: r.Header, Path: r.URL.Path}
 		if r.TLS != nil {
 			for _, cert := range r.TLS.PeerCertificates {
 				credentials.Certificates = append(credentials.Certificates, cert.Raw)

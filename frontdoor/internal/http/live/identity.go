@@ -58,6 +58,7 @@ func identityKey(c services.Credentials) (key [sha256.Size]byte) {
 		h.Write(part)
 	}
 	add([]byte(c.BearerToken))
+	add([]byte(c.Path))
 	for _, certificate := range c.Certificates {
 		add(certificate)
 	}

@@ -72,7 +72,7 @@ type decided struct {
 }
 
 // NewRequest returns a request with credentials that authn has accepted. Of their headers
-// only those are kept that name the user.
+// only those are kept that name the user, and the path only of an anonymous request.
 func NewRequest(c services.Credentials, a services.Authentication) *Request {
 	kept := map[string][]string{}
 	for _, name := range a.ProxyHeaders {
@@ -81,6 +81,9 @@ func NewRequest(c services.Credentials, a services.Authentication) *Request {
 		}
 	}
 	c.Headers = kept
+	if a.Credential.Method != "" {
+		c.Path = ""
+	}
 	return &Request{credentials: c, result: a}
 }
 
