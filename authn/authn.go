@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/portico-platform/portico/authn/internal/method"
 	"github.com/portico-platform/portico/services"
 )
@@ -15,11 +17,33 @@ import (
 // anonymous. It bounds the effect of a restart with another --anonymous-auth.
 const anonymousFor = 5 * time.Minute
 
+// anonymous is which requests without credentials are anonymous.
+type anonymous struct {
+	enabled bool
+	paths   []string // those alone, if there are any
+}
+
+func anonymousOf(flags *pflag.FlagSet, file *configuration) (a anonymous) {
+	a.enabled, _ = flags.GetBool("anonymous-auth")
+	if file == nil || file.anonymous() == nil {
+		return a
+	}
+	a.enabled = file.anonymous().Enabled
+	for _, condition := range file.anonymous().Conditions {
+		a.paths = append(a.paths, condition.Path)
+	}
+	return a
+}
+
+func (a anonymous) allows(path string) bool {
+	return a.enabled && (len(a.paths) == 0 || slices.Contains(a.paths, path))
+}
+
 // chain calls its methods in order; the first that succeeds determines the user.
 type chain struct {
 	methods   []method.Method
 	audiences []string // of this API
-	anonymous bool
+	anonymous anonymous
 	revoked   *revocations // nil if they are not looked up
 	log       *slog.Logger
 }
@@ -49,7 +73,7 @@ func (a *chain) Authenticate(ctx context.Context, c services.Credentials) (servi
 	if err := ctx.Err(); err != nil {
 		return services.Authentication{}, services.Unavailable("authentication took too long: %v", err)
 	}
-	if refused || !a.anonymous {
+	if refused || !a.anonymous.allows(c.Path) {
 		return services.Authentication{}, services.Unauthorized(why)
 	}
 	return services.Authentication{

@@ -14,15 +14,17 @@ import (
 // constructor returns a method that is configured by the flags, nil if it is off.
 type constructor func(ctx context.Context, n *run.Node, now func() time.Time) (method.Method, error)
 
-// constructors are those of all methods, in the order of calls: local checks first, the
-// webhook last. The proxy precedes client certificates, because its own certificate may be
-// valid as a client certificate too.
-var constructors = []constructor{proxy, clientCertificates, tokenFiles, serviceAccounts, bootstrapTokens, openID, webhook}
-
-// methods returns the methods that the flags turn on. Invalid flags are usage errors.
-func methods(ctx context.Context, n *run.Node, now func() time.Time) ([]method.Method, error) {
+// methods returns the methods that the flags turn on, in the order of calls: local checks first,
+// the webhook last. The proxy precedes client certificates, because its own certificate may be
+// valid as a client certificate too. file is nil without --authentication-config. Invalid flags
+// are usage errors.
+func methods(ctx context.Context, n *run.Node, file *configuration, now func() time.Time) ([]method.Method, error) {
+	idTokens := openID
+	if file != nil {
+		idTokens = func(context.Context, *run.Node, func() time.Time) (method.Method, error) { return file, nil }
+	}
 	var all []method.Method
-	for _, construct := range constructors {
+	for _, construct := range []constructor{proxy, clientCertificates, tokenFiles, serviceAccounts, bootstrapTokens, idTokens, webhook} {
 		m, err := construct(ctx, n, now)
 		if err != nil {
 			return nil, err
@@ -88,7 +90,7 @@ func serviceAccounts(ctx context.Context, n *run.Node, now func() time.Time) (me
 		return nil, nil
 	}
 	var err error
-	if config.Issuers, err = issuers(n); err != nil {
+	if config.Issuers, err = serviceAccountIssuers(n); err != nil {
 		return nil, err
 	}
 	if config.Audiences, err = apiAudiences(n); err != nil {
@@ -119,36 +121,6 @@ func bootstrapTokens(ctx context.Context, n *run.Node, now func() time.Time) (me
 	return method.NewBootstrap(store, n.Vocabulary, now), nil
 }
 
-func openID(_ context.Context, n *run.Node, now func() time.Time) (method.Method, error) {
-	config := method.OIDCConfig{Log: n.Log}
-	config.IssuerURL, _ = n.Flags.GetString("oidc-issuer-url")
-	config.ClientID, _ = n.Flags.GetString("oidc-client-id")
-	config.UsernameClaim, _ = n.Flags.GetString("oidc-username-claim")
-	config.UsernamePrefix, _ = n.Flags.GetString("oidc-username-prefix")
-	config.GroupsClaim, _ = n.Flags.GetString("oidc-groups-claim")
-	config.GroupsPrefix, _ = n.Flags.GetString("oidc-groups-prefix")
-	config.RequiredClaims, _ = n.Flags.GetStringToString("oidc-required-claim")
-	config.CAFile, _ = n.Flags.GetString("oidc-ca-file")
-	config.SigningAlgorithms, _ = n.Flags.GetStringSlice("oidc-signing-algs")
-	switch {
-	case config.IssuerURL == "" && config.ClientID == "":
-		return nil, nil
-	case config.IssuerURL == "" || config.ClientID == "":
-		return nil, run.Usagef("--oidc-issuer-url and --oidc-client-id need each other")
-	case !strings.HasPrefix(config.IssuerURL, "https://"):
-		return nil, run.Usagef("--oidc-issuer-url: %q is not an https URL", config.IssuerURL)
-	}
-	if err := method.CheckSigningAlgorithms(config.SigningAlgorithms); err != nil {
-		return nil, run.Usagef("--oidc-signing-algs: %v", err)
-	}
-	m, err := method.NewOIDC(config, now)
-	if err != nil {
-		return nil, run.Usagef("--oidc-ca-file: %v", err)
-	}
-	n.Go("discovering the OpenID Connect issuer", m.Run)
-	return m, nil
-}
-
 func webhook(_ context.Context, n *run.Node, now func() time.Time) (method.Method, error) {
 	config := method.WebhookConfig{Log: n.Log}
 	if config.ConfigFile, _ = n.Flags.GetString("authentication-token-webhook-config-file"); config.ConfigFile == "" {
@@ -168,8 +140,8 @@ func webhook(_ context.Context, n *run.Node, now func() time.Time) (method.Metho
 	return m, nil
 }
 
-// issuers returns the issuers of bound service account tokens.
-func issuers(n *run.Node) ([]string, error) {
+// serviceAccountIssuers returns the issuers of bound service account tokens.
+func serviceAccountIssuers(n *run.Node) ([]string, error) {
 	given, _ := n.Flags.GetStringArray("service-account-issuer")
 	all, err := tokenkey.Issuers(given, n.Vocabulary.TokenIssuer)
 	if err != nil {
@@ -183,5 +155,5 @@ func apiAudiences(n *run.Node) ([]string, error) {
 	if audiences, _ := n.Flags.GetStringSlice("api-audiences"); len(audiences) > 0 {
 		return audiences, nil
 	}
-	return issuers(n)
+	return serviceAccountIssuers(n)
 }

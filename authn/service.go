@@ -5,12 +5,10 @@ package authn
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
-	"github.com/portico-platform/portico/authn/internal/method"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/expiry"
@@ -29,7 +27,11 @@ func Service() run.Service {
 }
 
 func start(ctx context.Context, n *run.Node) error {
-	methods, err := methods(ctx, n, time.Now)
+	file, err := fileOf(n, time.Now)
+	if err != nil {
+		return err
+	}
+	methods, err := methods(ctx, n, file, time.Now)
 	if err != nil {
 		return err
 	}
@@ -37,8 +39,7 @@ func start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
-	anonymous, _ := n.Flags.GetBool("anonymous-auth")
-	a := &chain{methods: methods, audiences: audiences, anonymous: anonymous, log: n.Log}
+	a := &chain{methods: methods, audiences: audiences, anonymous: anonymousOf(n.Flags, file), log: n.Log}
 	if lookup, _ := n.Flags.GetBool("revocation-lookup"); lookup {
 		store, err := contract.Store.Use(ctx, n)
 		if err != nil {
@@ -63,15 +64,7 @@ func flags(fs *pflag.FlagSet) {
 	fs.StringArray("service-account-issuer", nil, "issuer of bound service account tokens; if empty, a default of the vocabulary; if given more than once, the first one issues tokens and the tokens of all are accepted")
 	fs.StringSlice("api-audiences", nil, "audiences of this API; if empty, the service account issuers")
 
-	fs.String("oidc-issuer-url", "", "https URL of the OpenID Connect issuer whose ID tokens are accepted")
-	fs.String("oidc-client-id", "", "client ID that ID tokens must be issued for")
-	fs.String("oidc-username-claim", "sub", "claim with the user name")
-	fs.String("oidc-username-prefix", "", "prefix of user names; if empty, <issuer-url># unless the claim is email; - for none")
-	fs.String("oidc-groups-claim", "", "claim with the list of groups")
-	fs.String("oidc-groups-prefix", "", "prefix of group names")
-	fs.StringToString("oidc-required-claim", nil, "key=value of a claim that ID tokens must have; may be given more than once")
-	fs.StringSlice("oidc-signing-algs", []string{"RS256"}, "accepted signature algorithms of ID tokens: "+strings.Join(method.SigningAlgorithms(), ", "))
-	fs.String("oidc-ca-file", "", "PEM file of the authorities of the issuer's serving certificate; if empty, the host's")
+	oidcFlags(fs)
 
 	fs.String("authentication-token-webhook-config-file", "", "kubeconfig file of the remote service that checks bearer tokens")
 	fs.Duration("authentication-token-webhook-cache-ttl", 2*time.Minute, "how long responses of the token webhook are cached")

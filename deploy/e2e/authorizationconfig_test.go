@@ -16,15 +16,22 @@ import (
 )
 
 // TestAuthorizationConfigInOneProcess and TestAuthorizationConfigInProcesses run the suite with
-// the authorizers of a file, which is replaced.
+// the authorizers of a file and the issuers of another one, which are replaced.
 func TestAuthorizationConfigInOneProcess(t *testing.T) {
 	t.Parallel()
 	f := newAuthorizersFile(t, vocabulary.K8s())
-	a := startAllInOne(t, f.vocabulary, "--authorization-config="+f.path)
+	i := newIssuersFile(t, f.vocabulary)
+	a := startAllInOne(t, f.vocabulary, "--authorization-config="+f.path, "--authentication-config="+i.path)
+	i.replaced(t, a.Cluster)
 	f.replaced(t, a.Cluster)
 	f.write(t, f.webhook("request.user !="))
-	eventually(t, "the refused file is counted", func() bool {
-		return strings.Contains(ok(t, a.Cluster, cluster.Request{Path: "/metrics"}).Body, `apiserver_authorization_config_controller_automatic_reloads_total{status="failure"} 1`)
+	if err := os.WriteFile(i.path, []byte("jwt: ["), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the refused files are counted", func() bool {
+		metrics := ok(t, a.Cluster, cluster.Request{Path: "/metrics"}).Body
+		return strings.Contains(metrics, `apiserver_authorization_config_controller_automatic_reloads_total{status="failure"} 1`) &&
+			strings.Contains(metrics, `apiserver_authentication_config_controller_automatic_reloads_total{status="failure"} 1`)
 	})
 	if answer := asMallory(t, a.Cluster, secretsPath); answer.Code != http.StatusForbidden {
 		t.Errorf("a refused file changes what is denied: %d %s", answer.Code, answer.Body)
@@ -34,14 +41,20 @@ func TestAuthorizationConfigInOneProcess(t *testing.T) {
 func TestAuthorizationConfigInProcesses(t *testing.T) {
 	t.Parallel()
 	f := newAuthorizersFile(t, vocabulary.Platform())
+	i := newIssuersFile(t, f.vocabulary)
 	s := newSuite(t, f.vocabulary)
 	for _, p := range programs() {
-		if p.name == "authz" {
+		switch p.name {
+		case "authz":
 			p.args = append(p.args[:len(p.args):len(p.args)], "--authorization-config="+f.path)
+		case "authn":
+			p.args = append(p.args[:len(p.args):len(p.args)], "--authentication-config="+i.path)
 		}
 		s.start(t, p)
 	}
-	f.replaced(t, s.connect(t, "frontdoor"))
+	c := s.connect(t, "frontdoor")
+	i.replaced(t, c)
+	f.replaced(t, c)
 }
 
 // authorizersFile is a file of --authorization-config, with a webhook that denies mallory to

@@ -27,7 +27,7 @@ type Certificate struct {
 
 // NewCertificate returns a method that trusts the certificate authorities in PEM files.
 func NewCertificate(paths []string, now func() time.Time) (*Certificate, error) {
-	roots, err := readRoots(paths)
+	roots, err := ReadRoots(paths)
 	if err != nil {
 		return nil, err
 	}
@@ -100,9 +100,9 @@ func verifyClient(chain [][]byte, roots *x509.CertPool, now time.Time) (*x509.Ce
 	return leaf, err
 }
 
-// readRoots reads PEM bundles. A file without a certificate, or with an invalid one, is an
+// ReadRoots reads PEM bundles. A file without a certificate, or with an invalid one, is an
 // error: a typo must not silently drop some of the CAs.
-func readRoots(paths []string) (*x509.CertPool, error) {
+func ReadRoots(paths []string) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	for _, path := range paths {
 		rest, err := os.ReadFile(path)

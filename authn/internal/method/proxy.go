@@ -31,7 +31,7 @@ type Proxy struct {
 
 // NewProxy reads the CA bundle that verifies proxies.
 func NewProxy(config ProxyConfig, now func() time.Time) (*Proxy, error) {
-	roots, err := readRoots([]string{config.ClientCAFile})
+	roots, err := ReadRoots([]string{config.ClientCAFile})
 	if err != nil {
 		return nil, err
 	}
