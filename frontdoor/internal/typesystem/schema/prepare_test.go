@@ -91,7 +91,7 @@ func newEngine(t testing.TB) (*catalogue.Catalogue, *Engine) {
 
 func newEngineOf(t testing.TB, r release.Release) (*catalogue.Catalogue, *Engine) {
 	t.Helper()
-	c, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.Platform(), Release: r, RuntimeConfig: runtimeconfig.Config{"api/alpha": true}})
+	c, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.Platform(), Release: r, RuntimeConfig: runtimeconfig.Config{"api/alpha": true, "api/beta": true}})
 	if err != nil {
 		t.Fatal(err)
 	}

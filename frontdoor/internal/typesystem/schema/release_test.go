@@ -63,7 +63,7 @@ func TestLaterRules(t *testing.T) {
 		"claim":             {"resource./v1/resourceclaims", `spec: {devices: {requests: [{name: a, exactly: {deviceClassName: b}}]}}`, "count: 1"},
 		"claim of nothing":  {"resource./v1/resourceclaims", `spec: {devices: {requests: [{name: a}]}}`, "spec.devices.requests[0]: Required value"},
 		"claim twice":       {"resource./v1/resourceclaims", `spec: {devices: {requests: [{name: a, exactly: {deviceClassName: b}}, {name: a, exactly: {deviceClassName: b}}]}}`, "spec.devices.requests[1].name: Duplicate value"},
-		"slice":             {"resource./v1/resourceslices", `spec: {driver: a, pool: {name: b, resourceSliceCount: 1}}`, "node selection"},
+		"slice":             {"resource./v1/resourceslices", `spec: {driver: a, pool: {name: b, resourceSliceCount: 1}}`, "spec: Required value: exactly one of"},
 		"address":           {"networking./v1/ipaddresses", `spec: {}`, "spec.parentRef: Required value"},
 		"range":             {"networking./v1/servicecidrs", `spec: {cidrs: [10.0.0.1]}`, "spec.cidrs: Invalid value"},
 		"attributes":        {"storage./v1/volumeattributesclasses", `driverName: ""`, "driverName: Required value"},

@@ -5,10 +5,26 @@ package resource
 import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
 // Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
+	Checks: map[string]rules.CheckFunc{
+		"claimSpec":        claimSpec,
+		"claimStatus":      claimStatus,
+		"classResource":    classResource,
+		"classSelectors":   classSelectors,
+		"deviceAttribute":  deviceAttribute,
+		"deviceConstraint": deviceConstraint,
+		"deviceCount":      deviceCount,
+		"deviceToleration": deviceToleration,
+		"driverParameters": driverParameters,
+		"sliceSpec":        sliceSpec,
+	},
+	Prepare: map[string]kinds.PrepareFunc{
+		"dropReports": dropReports,
+	},
 	Cells: map[string]cell.Func{
 		"showClaimState": showClaimState,
 	},

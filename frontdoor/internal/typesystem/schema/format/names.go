@@ -69,8 +69,8 @@ func iscsiName(value string) []string {
 	return nil
 }
 
-// poolName is a path of subdomains.
-func poolName(value string) []string {
+// PoolName is a path of subdomains.
+func PoolName(value string) []string {
 	if len(value) > validation.DNS1123SubdomainMaxLength {
 		return []string{validation.MaxLenError(validation.DNS1123SubdomainMaxLength)}
 	}

@@ -67,6 +67,11 @@ func native(c *rules.Check, name string) bool {
 	return !strings.Contains(name, "/") || strings.Contains(name, c.Vocabulary.Qualified("", ""))
 }
 
+// Extended reports whether a name is that of an extended resource.
+func Extended(c *rules.Check, name string) bool {
+	return !native(c, name) && !strings.HasPrefix(name, "requests.") && len(validation.IsQualifiedName("requests."+name)) == 0
+}
+
 // overcommitted reports whether the request for a resource may be lower than its limit.
 func overcommitted(c *rules.Check, name string) bool {
 	return native(c, name) && !strings.HasPrefix(name, HugePages)
@@ -91,7 +96,7 @@ func uncommon(c *rules.Check, name string, value any, at *field.Path) {
 		}
 	case native(c, name):
 	default:
-		if strings.HasPrefix(name, "requests.") || len(validation.IsQualifiedName("requests."+name)) > 0 {
+		if !Extended(c, name) {
 			c.Invalid(at, name, "doesn't follow extended resource name standard")
 		}
 		if q.MilliValue()%1000 != 0 {

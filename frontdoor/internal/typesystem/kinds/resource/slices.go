@@ -1,0 +1,155 @@
+package resource
+
+import (
+	"fmt"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// The limits on the devices of a slice.
+const (
+	maxDevices         = 128
+	maxAdvancedDevices = 64 // with taints, counters or lists of values
+	maxAttributes      = 32 // with capacities
+	maxValues          = 48
+)
+
+// sliceSpec checks a slice: to which nodes its devices belong, and each device.
+func sliceSpec(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	perDevice := m["perDeviceNodeSelection"] == true
+	ofNodes := nodes{c, m, at, "must be either unset or set to a non-empty string"}
+	ofNodes.check("exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required", "perDeviceNodeSelection")
+	if terms := rules.List(rules.Object(m, "nodeSelector"), "nodeSelectorTerms"); m["nodeSelector"] != nil && len(terms) != 1 {
+		c.Invalid(at.Field("nodeSelector").Field("nodeSelectorTerms"), terms, "must have exactly one node selector term")
+	}
+	devices := rules.Objects(m, "devices")
+	if len(devices) > 0 && len(rules.List(m, "sharedCounters")) > 0 {
+		c.Invalid(at, "", "only one of `sharedCounters` or `devices` is allowed")
+	}
+	limit := maxDevices
+	for _, device := range devices {
+		if advanced(body(device)) {
+			limit = maxAdvancedDevices
+		}
+	}
+	at = at.Field("devices")
+	if len(devices) > limit {
+		c.TooMany(at, len(devices), limit)
+		return
+	}
+	for i, device := range devices {
+		below := at.Item(i)
+		if device["basic"] != nil {
+			below = below.Field("basic") // of v1beta1
+		}
+		checkDevice(c, body(device), perDevice, below)
+	}
+}
+
+// body returns the fields of a device, which are in one of its fields in v1beta1.
+func body(device map[string]any) map[string]any {
+	if basic := rules.Object(device, "basic"); basic != nil {
+		return basic
+	}
+	return device
+}
+
+// advanced reports whether a device has what makes its slice smaller.
+func advanced(device map[string]any) bool {
+	for _, attribute := range rules.Object(device, "attributes") {
+		for _, list := range valueLists {
+			if rules.AsObject(attribute)[list] != nil {
+				return true
+			}
+		}
+	}
+	return len(rules.List(device, "taints")) > 0 || len(rules.List(device, "consumesCounters")) > 0
+}
+
+// valueLists are the fields of an attribute that are lists.
+var valueLists = [...]string{"bools", "ints", "strings", "versions"}
+
+func checkDevice(c *rules.Check, m map[string]any, perDevice bool, at *field.Path) {
+	attributes, capacity := rules.Object(m, "attributes"), rules.Object(m, "capacity")
+	if n := len(attributes) + len(capacity); n > maxAttributes {
+		c.Invalid(at, n, fmt.Sprintf("the total number of attributes and capacities must not exceed %d", maxAttributes))
+	}
+	values := 0
+	for _, attribute := range attributes {
+		listed := 0
+		for _, list := range valueLists {
+			listed += len(rules.List(rules.AsObject(attribute), list))
+		}
+		values += max(1, listed)
+	}
+	if values > maxValues {
+		c.Invalid(at, values, fmt.Sprintf("the total number of attribute values must not exceed %d", maxValues))
+	}
+	for name, value := range capacity {
+		deviceCapacity(c, rules.AsObject(value), m["allowMultipleAllocations"] == true, at.Field("capacity").Entry(name).Field("requestPolicy"))
+	}
+	bindings(c, m, at)
+	switch {
+	case perDevice:
+		nodes{c, m, at, "must not be empty"}.check("exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec")
+	case m["nodeName"] != nil || m["nodeSelector"] != nil || m["allNodes"] != nil:
+		c.Invalid(at, nil, "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec")
+	}
+}
+
+// nodes checks the fields that say to which nodes devices belong.
+type nodes struct {
+	*rules.Check
+	fields map[string]any
+	at     *field.Path
+	empty  string // the message for an empty name
+}
+
+// check checks that exactly one of the fields is set, or the flag that there is besides.
+func (n nodes) check(why string, flags ...string) {
+	var set []string
+	if name, given := n.fields["nodeName"]; given && name == "" {
+		n.Invalid(n.at.Field("nodeName"), name, n.empty)
+	} else if given {
+		set = append(set, "`nodeName`")
+	}
+	if n.fields["nodeSelector"] != nil {
+		set = append(set, "`nodeSelector`")
+	}
+	for _, flag := range append([]string{"allNodes"}, flags...) {
+		switch n.fields[flag] {
+		case true:
+			set = append(set, "`"+flag+"`")
+		case false:
+			n.Invalid(n.at.Field(flag), false, "must be either unset or set to true")
+		}
+	}
+	switch {
+	case len(set) == 0:
+		n.Required(n.at, why)
+	case len(set) > 1:
+		n.Invalid(n.at, fmt.Sprint(set), why+", but multiple fields are set")
+	}
+}
+
+// deviceAttribute checks that an attribute has exactly one value, and no empty list.
+func deviceAttribute(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	given := 0
+	for _, name := range [...]string{"bool", "int", "string", "version"} {
+		if m[name] != nil {
+			given++
+		}
+	}
+	for _, name := range valueLists {
+		if list, ok := m[name].([]any); ok {
+			given++
+			if len(list) == 0 {
+				c.Invalid(at.Field(name), list, "must not be empty if specified")
+			}
+		}
+	}
+	if given != 1 {
+		c.Invalid(at, m, "exactly one value must be specified")
+	}
+}
