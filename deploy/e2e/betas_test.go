@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/portico-platform/portico/deploy/e2e/replacing"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -96,4 +97,5 @@ func TestBetaVersions(t *testing.T) {
 			t.Errorf("%s: %d, want %d", path, code, want)
 		}
 	}
+	t.Run("Applied", func(t *testing.T) { replacing.Applied(t, a.Cluster) })
 }

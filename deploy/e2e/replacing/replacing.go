@@ -1,5 +1,5 @@
-// Package replacing has bodies that create, replace and delete the smallest manifest of
-// every kind. It serves "Endpoints" of the specification.
+// Package replacing has bodies that create, replace, apply and delete the smallest manifest
+// of every kind. It serves "Endpoints" of the specification.
 package replacing
 
 import (
@@ -9,7 +9,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	_ "embed"
 	"encoding/base64"
 	"encoding/pem"
 	"net/http"
@@ -19,13 +18,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
-
-//go:embed testdata/minimal.yaml
-var minimal string
 
 // immutable are the kinds whose minimal manifest lacks what the service fills in at the
 // creation and never lets go of, so that its replacement is refused.
@@ -44,22 +39,8 @@ func Replacements(t *testing.T, c *cluster.Cluster) {
 	namespace := newNamespace(t, c)
 	served := replaceable(t, c, namespace)
 	made := map[string]bool{}
-	for manifest := range strings.SplitSeq(strings.NewReplacer("<namespace>", namespace, "<request>", signingRequest(t)).Replace(minimal), "---\n") {
-		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(manifest), &object.Object); err != nil {
-			t.Fatal(err)
-		}
-		group, version, grouped := strings.Cut(object.GetAPIVersion(), "/")
-		if grouped {
-			object.SetAPIVersion(c.Vocabulary.Group(group) + "/" + version)
-		}
-		if ref, ok := object.Object["roleRef"].(map[string]any); ok {
-			ref["apiGroup"] = c.Vocabulary.Group(group)
-		}
-		if object.GetName() == "" {
-			object.SetName(namespace + "-" + strings.NewReplacer("/", "-", ".", "-").Replace(object.GetAPIVersion()))
-		}
-		name := object.GetAPIVersion() + " " + object.GetKind()
+	for _, object := range manifests(t, c, namespace, minimal) {
+		name := nameOf(object)
 		kind, ok := served[name]
 		if made[name] = true; !ok {
 			t.Errorf("%s is not served", name)
