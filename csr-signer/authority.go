@@ -1,28 +1,31 @@
 package csrsigner
 
 import (
-	"bytes"
 	"context"
 	"crypto"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"time"
 
 	"github.com/smallstep/certificates/cas/apiv1"
 	"github.com/smallstep/certificates/cas/softcas"
+	"golang.org/x/crypto/ocsp"
 )
 
 // backdate makes new certificates valid for clients whose clocks are behind.
 const backdate = 5 * time.Minute
 
-// authority issues certificates from templates. It sets only their validity period.
+// authority issues certificates from templates. It sets only their validity period, and where
+// their state is published. It also signs revocation lists and OCSP responses.
 type authority struct {
-	service  apiv1.CertificateAuthorityService
-	lifetime time.Duration
-	notAfter time.Time // of the authority itself
-	now      func() time.Time
+	service     *softcas.SoftCAS
+	certificate *x509.Certificate
+	key         crypto.Signer
+	lifetime    time.Duration
+	now         func() time.Time
+	// lists and responders are the URLs in certificates, if there are any.
+	lists, responders []string
 }
 
 // newAuthority reads an authority's certificate chain and key.
@@ -47,16 +50,17 @@ func newAuthority(certFile, keyFile string, lifetime time.Duration, now func() t
 		return nil, errors.New("the key cannot sign")
 	}
 	service, err := softcas.New(context.Background(), apiv1.Options{CertificateChain: chain, Signer: signer})
-	return &authority{service: service, lifetime: lifetime, notAfter: chain[0].NotAfter, now: now}, err
+	return &authority{service: service, certificate: chain[0], key: signer, lifetime: lifetime, now: now}, err
 }
 
-// issue returns the PEM of a new certificate. The certificate is checked against the
+// issue returns a new certificate. The certificate is checked against the
 // template, because a remote authority may issue another one.
-func (a *authority) issue(template *x509.Certificate, request *x509.CertificateRequest) ([]byte, error) {
-	lifetime := min(a.lifetime, a.notAfter.Sub(a.now()))
+func (a *authority) issue(template *x509.Certificate, request *x509.CertificateRequest) (*x509.Certificate, error) {
+	lifetime := min(a.lifetime, a.certificate.NotAfter.Sub(a.now()))
 	if lifetime <= 0 {
 		return nil, errors.New("the authority's own certificate has expired")
 	}
+	template.CRLDistributionPoints, template.OCSPServer = a.lists, a.responders
 	answer, err := a.service.CreateCertificate(&apiv1.CreateCertificateRequest{
 		Template: template, CSR: request, Lifetime: lifetime, Backdate: backdate})
 	if err != nil {
@@ -67,7 +71,22 @@ func (a *authority) issue(template *x509.Certificate, request *x509.CertificateR
 	if !ok || !same.Equal(template.PublicKey) || got.Subject.String() != template.Subject.String() || got.IsCA {
 		return nil, errors.New("the authority issued another certificate than was asked for")
 	}
-	var text bytes.Buffer
-	err = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: got.Raw})
-	return text.Bytes(), err
+	return got, nil
+}
+
+// Certificate implements responder.Authority.
+func (a *authority) Certificate() *x509.Certificate { return a.certificate }
+
+// SignList implements responder.Authority.
+func (a *authority) SignList(list *x509.RevocationList) ([]byte, error) {
+	answer, err := a.service.CreateCRL(&apiv1.CreateCRLRequest{RevocationList: list})
+	if err != nil {
+		return nil, err
+	}
+	return answer.CRL, nil
+}
+
+// SignStatus implements responder.Authority.
+func (a *authority) SignStatus(status ocsp.Response) ([]byte, error) {
+	return ocsp.CreateResponse(a.certificate, a.certificate, status, a.key)
 }

@@ -28,8 +28,14 @@ users: [{name: u, user: {token: t}}], clusters: [{name: c, cluster: {server: "ht
 		{[]string{"--kubeconfig=" + path, "--cluster-signing-duration=0"}, run.ErrUsage},
 		{[]string{"--kubeconfig=" + path, "--cluster-signing-key-file=" + keyFile}, run.ErrUsage},
 		{[]string{"--kubeconfig=" + path, "--cluster-signing-cert-file=" + keyFile, "--cluster-signing-key-file=" + certFile}, run.ErrUsage},
+		{[]string{"--kubeconfig=" + path, "--max-certificates-per-requester=-1", "--cluster-signing-cert-file=" + certFile, "--cluster-signing-key-file=" + keyFile}, run.ErrUsage},
+		{[]string{"--kubeconfig=" + path, "--revocation-status-validity=1m"}, run.ErrUsage},
+		{[]string{"--kubeconfig=" + path, "--revocation-status-url=http://pki.example.com"}, run.ErrUsage},
+		{[]string{"--kubeconfig=" + path, "--revocation-status-address=127.0.0.1:0"}, run.ErrUsage},
+		{[]string{"--kubeconfig=" + path, "--revocation-status-address=127.0.0.1:0", "--revocation-status-url=ldap://pki.example.com"}, run.ErrUsage},
 		{[]string{"--kubeconfig=" + path, "--controllers=-csrsigning,-csrcleaner"}, nil},
-		{[]string{"--kubeconfig=" + path, "--cluster-signing-cert-file=" + certFile, "--cluster-signing-key-file=" + keyFile}, nil},
+		{[]string{"--kubeconfig=" + path, "--cluster-signing-cert-file=" + certFile, "--cluster-signing-key-file=" + keyFile,
+			"--revocation-status-address=127.0.0.1:0", "--revocation-status-url=http://pki.example.com/"}, nil},
 	} {
 		running, err := run.Start(t.Context(), app, append([]string{"--log-level=error"}, c.args...))
 		if !errors.Is(err, c.want) {

@@ -1,8 +1,9 @@
 // Package csrsigner is the worker that signs approved CertificateSigningRequests of the
-// built-in signers, and deletes requests an hour after their last change. It approves
-// client certificates of nodes whose requester has the permission, and nothing else. It
-// is a client of the public API, which authorizes its approvals and signatures. It serves
-// "Built-in signers" and "CertificateSigningRequest" of the specification.
+// built-in signers, and deletes requests an hour after their last change. It keeps a record
+// of each certificate, and publishes which of them are revoked. It approves client
+// certificates of nodes whose requester has the permission, and nothing else. It is a client
+// of the public API, which authorizes its approvals and signatures. It serves "Built-in
+// signers" and "CertificateSigningRequest" of the specification.
 package csrsigner
 
 import (
@@ -11,12 +12,14 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 
 	"github.com/portico-platform/portico/csr-signer/internal/profile"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/expiry"
 	"github.com/portico-platform/portico/services/kit/worker"
+	"github.com/portico-platform/portico/services/revocation"
 )
 
 // The names of the controllers in --controllers; all are on by default.
@@ -26,8 +29,13 @@ const (
 	approving = "csrapproving"
 )
 
-// defaultDuration is the default lifetime of certificates: one year.
-const defaultDuration = 365 * 24 * time.Hour
+const (
+	// defaultDuration is the default lifetime of certificates: one year.
+	defaultDuration = 365 * 24 * time.Hour
+	// defaultLimit is the default number of certificates of one requester. Their records have
+	// about 20 MB in the store.
+	defaultLimit = 10_000
+)
 
 // Service describes csr-signer to the kit.
 func Service() run.Service {
@@ -45,12 +53,21 @@ func flags(fs *pflag.FlagSet) {
 	fs.String("cluster-signing-key-file", "", "PEM file of its private key")
 	expiry.Flags(fs, expiry.Own, "cluster-signing-cert-file")
 	fs.Duration("cluster-signing-duration", defaultDuration, "lifetime of issued certificates, at most that of the CA certificate")
+	fs.Int("max-certificates-per-requester", defaultLimit, "`number` of certificates that have not expired of one requester, after which nothing is signed for it; 0 for no limit")
+	publicationFlags(fs)
 }
 
 func start(ctx context.Context, n *run.Node) error {
 	ca, err := issuer(n.Flags)
 	if err != nil {
 		return err
+	}
+	published, err := readPublication(n.Flags)
+	if err != nil {
+		return err
+	}
+	if published.address != "" && ca == nil {
+		return run.Usagef("--revocation-status-address needs --cluster-signing-cert-file and --cluster-signing-key-file")
 	}
 	client, err := worker.Client(ctx, n)
 	if err != nil {
@@ -77,10 +94,43 @@ func start(ctx context.Context, n *run.Node) error {
 				Group: n.Vocabulary.Group("authorization."), Version: "v1", Resource: "subjectaccessreviews"}),
 			vocabulary: n.Vocabulary, log: n.Log}
 	}
+	if ca != nil {
+		if s.records, err = issue(n, ca, published, client); err != nil {
+			return err
+		}
+	}
 	n.Health.Add(worker.Ready(n.Service, informer))
 	n.Go("signing", worker.Controller{
 		Name: signing, Informer: informer, Reconcile: s.reconcile, Clock: clock.RealClock{}, Log: n.Log}.Run)
 	return nil
+}
+
+// issue starts what keeps the records of the certificates of an authority and, if flags say so,
+// publishes which of them are revoked.
+func issue(n *run.Node, ca *authority, published publication, client dynamic.Interface) (*records, error) {
+	limit, _ := n.Flags.GetInt("max-certificates-per-requester")
+	if limit < 0 {
+		return nil, run.Usagef("--max-certificates-per-requester: %d is less than 0", limit)
+	}
+	ca.lists, ca.responders = published.lists, published.responders
+	resource := func(name string) dynamic.ResourceInterface {
+		return client.Resource(schema.GroupVersionResource{Group: revocation.Group, Version: revocation.Version, Resource: name})
+	}
+	issued, err := newRecords(resource(revocation.CertificateResource), limit, clock.RealClock{}, n.Log)
+	if err != nil {
+		return nil, err
+	}
+	n.Health.Add(worker.Ready("issued-certificates", issued.informer))
+	n.Go("deleting records", worker.Controller{
+		Name: "issuedcertificates", Informer: issued.informer, Reconcile: issued.reconcile, Clock: clock.RealClock{}, Log: n.Log}.Run)
+	if published.address == "" {
+		return issued, nil
+	}
+	known, err := newRevocations(resource(revocation.Resource), issued, n.Log)
+	if err != nil {
+		return nil, err
+	}
+	return issued, published.start(n, ca, known)
 }
 
 // issuer returns the authority of the flags, nil if they name none.

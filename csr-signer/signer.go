@@ -2,7 +2,9 @@ package csrsigner
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/base64"
+	"encoding/pem"
 	"log/slog"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/portico-platform/portico/csr-signer/internal/profile"
+	"github.com/portico-platform/portico/services/kit/worker"
 )
 
 // keepFor is how long a request is kept after the last change of its conditions.
@@ -24,6 +27,7 @@ type signer struct {
 	requests  dynamic.ResourceInterface
 	profiles  map[string]profile.Profile
 	authority *authority // nil: nothing is signed
+	records   *records   // of what the authority issues
 	cleans    bool
 	approver  *approver // nil: requests are not approved automatically
 	clock     clock.PassiveClock
@@ -61,7 +65,7 @@ func (s *signer) reconcile(ctx context.Context, object *unstructured.Unstructure
 		s.log.Warn("a certificate signing request cannot be read", "request", object.GetName(), "error", err)
 		return 0, nil
 	}
-	var recheck time.Duration // until the approver is called again; 0: never
+	var recheck time.Duration // until the approver or the authority is called again; 0: never
 	if s.approver != nil && csr.undecided() {
 		var err error
 		if recheck, err = s.approver.decide(ctx, object, csr); err != nil {
@@ -70,7 +74,8 @@ func (s *signer) reconcile(ctx context.Context, object *unstructured.Unstructure
 	}
 	if csr.needsSignature() && s.authority != nil {
 		if p, ours := s.profiles[csr.Spec.SignerName]; ours {
-			if err := s.sign(ctx, object, csr, p); err != nil {
+			var err error
+			if recheck, err = s.sign(ctx, object, csr, p); err != nil {
 				return 0, err
 			}
 		}
@@ -131,40 +136,63 @@ func (c *signingRequest) lastChange(created time.Time) time.Time {
 	return last
 }
 
-// sign issues the certificate of a request. A request that does not meet the signer's
-// conditions is only logged.
-func (s *signer) sign(ctx context.Context, object *unstructured.Unstructured, csr signingRequest, p profile.Profile) error {
+// sign issues the certificate of a request. It returns the pause before it is to be called again,
+// 0 for never. A request that does not meet the signer's conditions is only logged.
+func (s *signer) sign(ctx context.Context, object *unstructured.Unstructured, csr signingRequest, p profile.Profile) (time.Duration, error) {
+	if !s.records.informer.HasSynced() {
+		return 0, worker.ErrLater
+	}
 	log := s.log.With("request", object.GetName(), "signer", csr.Spec.SignerName)
-	text, err := base64.StdEncoding.DecodeString(csr.Spec.Request)
-	if err != nil {
-		log.Warn("not signed", "error", err)
-		return nil
+	switch full, err := s.records.full(csr.Spec.Username); {
+	case err != nil:
+		return 0, err
+	case full:
+		log.Warn("not signed: the requester has as many certificates as --max-certificates-per-requester allows", "requester", csr.Spec.Username)
+		return recheckAfter, nil
 	}
-	request, err := profile.Parse(text)
+	request, template, err := wanted(csr, p)
 	if err != nil {
 		log.Warn("not signed", "error", err)
-		return nil
-	}
-	template, err := p.Template(request, csr.Spec.Usages)
-	if err != nil {
-		log.Warn("not signed", "error", err)
-		return nil
+		return 0, nil
 	}
 	certificate, err := s.authority.issue(template, request)
 	if err != nil {
-		return err
+		return 0, err
 	}
+	// It is recorded before anybody has it: what nobody knows of could not be revoked.
+	if err := s.records.add(ctx, object, csr, certificate); err != nil {
+		if apierrors.IsInvalid(err) {
+			log.Warn("not signed", "error", err)
+			return 0, nil
+		}
+		return 0, err
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})
 	signed := object.DeepCopy()
-	encoded := base64.StdEncoding.EncodeToString(certificate)
-	if err := unstructured.SetNestedField(signed.Object, encoded, "status", "certificate"); err != nil {
-		return err
+	if err := unstructured.SetNestedField(signed.Object, base64.StdEncoding.EncodeToString(text), "status", "certificate"); err != nil {
+		return 0, err
 	}
 	_, err = s.requests.UpdateStatus(ctx, signed, metav1.UpdateOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // the informer delivers its next state
+		return 0, s.records.remove(ctx, certificate) // the informer delivers the next state of the request
 	}
 	if err == nil {
-		log.Info("signed")
+		log.Info("signed", "serial", certificate.SerialNumber.Text(16))
 	}
-	return err
+	return 0, err
+}
+
+// wanted returns what a request asks for and the certificate for it; an error if the request does
+// not meet the conditions of its signer.
+func wanted(csr signingRequest, p profile.Profile) (*x509.CertificateRequest, *x509.Certificate, error) {
+	text, err := base64.StdEncoding.DecodeString(csr.Spec.Request)
+	if err != nil {
+		return nil, nil, err
+	}
+	request, err := profile.Parse(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	template, err := p.Template(request, csr.Spec.Usages)
+	return request, template, err
 }

@@ -19,11 +19,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/tools/cache"
 	clock "k8s.io/utils/clock/testing"
 
 	"github.com/portico-platform/portico/csr-signer/internal/profile"
+	"github.com/portico-platform/portico/services/revocation"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -32,14 +33,15 @@ func TestApprovedRequestsAreSigned(t *testing.T) {
 		name, signer, condition string
 		want                    bool
 	}{
-		{"approved", "platform.io/apiserver-client", "Approved", true},
-		{"denied", "platform.io/apiserver-client", "Denied", false},
-		{"not approved", "platform.io/apiserver-client", "", false},
+		{"approved", client, "Approved", true},
+		{"denied", client, "Denied", false},
+		{"not approved", client, "", false},
 		{"of another signer", "example.com/signer", "Approved", false},
 		{"against the rules of the signer", "platform.io/apiserver-client-nodeagent", "Approved", false},
 	} {
 		object := request(t, c.signer, c.condition)
-		s, requests := newSigner(t, object)
+		s, api := newSigner(t, object)
+		requests := api.Resource(requestType)
 		if _, err := s.reconcile(t.Context(), object); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -81,8 +83,9 @@ func wantCertificate(t *testing.T, encoded string) {
 }
 
 func TestOldRequestsAreDeleted(t *testing.T) {
-	object := request(t, "platform.io/apiserver-client", "")
-	s, requests := newSigner(t, object)
+	object := request(t, client, "")
+	s, api := newSigner(t, object)
+	requests := api.Resource(requestType)
 	now := s.clock.(*clock.FakeClock)
 	if left, err := s.reconcile(t.Context(), object); err != nil || left != keepFor {
 		t.Fatalf("wait %v, %v", left, err)
@@ -96,20 +99,47 @@ func TestOldRequestsAreDeleted(t *testing.T) {
 	}
 }
 
-// newSigner returns a signer and a client of an API with one request.
-func newSigner(t *testing.T, object *unstructured.Unstructured) (*signer, dynamic.ResourceInterface) {
+// client is the signer of client certificates.
+var client = vocabulary.Platform().Signers.Client
+
+var (
+	requestType    = schema.GroupVersionResource{Group: vocabulary.Platform().Group("certificates."), Version: "v1", Resource: "certificatesigningrequests"}
+	recordType     = schema.GroupVersionResource{Group: revocation.Group, Version: revocation.Version, Resource: revocation.CertificateResource}
+	revocationType = schema.GroupVersionResource{Group: revocation.Group, Version: revocation.Version, Resource: revocation.Resource}
+)
+
+// newSigner returns a signer that has read its records, and a client of an API with some
+// requests.
+func newSigner(t *testing.T, requests ...*unstructured.Unstructured) (*signer, *fake.FakeDynamicClient) {
 	t.Helper()
 	certFile, keyFile := authorityFiles(t)
 	ca, err := newAuthority(certFile, keyFile, time.Hour, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := vocabulary.Platform()
-	csrs := schema.GroupVersionResource{Group: v.Group("certificates."), Version: "v1", Resource: "certificatesigningrequests"}
-	kinds := map[schema.GroupVersionResource]string{csrs: "CertificateSigningRequestList"}
-	requests := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, object).Resource(csrs)
-	return &signer{requests: requests, profiles: profile.BuiltIn(v), authority: ca, cleans: true,
-		clock: clock.NewFakeClock(object.GetCreationTimestamp().Time), log: slog.New(slog.DiscardHandler)}, requests
+	var objects []runtime.Object
+	for _, r := range requests {
+		objects = append(objects, r)
+	}
+	api := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		requestType: "CertificateSigningRequestList", recordType: "IssuedCertificateList", revocationType: "RevocationList"}, objects...)
+	now, log := clock.NewFakeClock(requests[0].GetCreationTimestamp().Time), slog.New(slog.DiscardHandler)
+	kept, err := newRecords(api.Resource(recordType), 0, now, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	follow(t, kept.informer)
+	return &signer{requests: api.Resource(requestType), profiles: profile.BuiltIn(vocabulary.Platform()), authority: ca, records: kept, cleans: true,
+		clock: now, log: log}, api
+}
+
+// follow runs an informer and waits until it has synced.
+func follow(t *testing.T, informer cache.SharedIndexInformer) {
+	t.Helper()
+	go informer.RunWithContext(t.Context())
+	if !cache.WaitForCacheSync(t.Context().Done(), informer.HasSynced) {
+		t.Fatal("the informer does not sync")
+	}
 }
 
 // request returns a stored request of jane, with a condition unless that is empty.
@@ -128,7 +158,7 @@ func request(t *testing.T, signer, condition string) *unstructured.Unstructured 
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": vocabulary.Platform().Group("certificates.") + "/v1", "kind": "CertificateSigningRequest",
 		"metadata": map[string]any{"name": "r", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"},
-		"spec": map[string]any{"request": base64.StdEncoding.EncodeToString(text), "signerName": signer,
+		"spec": map[string]any{"username": "bob", "request": base64.StdEncoding.EncodeToString(text), "signerName": signer,
 			"usages": []any{"client auth", "digital signature"}},
 		"status": map[string]any{"conditions": conditions},
 	}}
@@ -139,7 +169,7 @@ func authorityFiles(t *testing.T) (certFile, keyFile string) {
 	key := newKey(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {

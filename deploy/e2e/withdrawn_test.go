@@ -4,28 +4,39 @@ import (
 	"testing"
 
 	"github.com/portico-platform/portico/deploy/e2e/withdrawal"
+	"github.com/portico-platform/portico/deploy/internal/loopback"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // TestWithdrawnWatches and TestWithdrawnWatchesOfProcesses end open watches.
 func TestWithdrawnWatches(t *testing.T) {
 	t.Parallel()
-	withdrawal.Watches(t, startAllInOne(t, vocabulary.K8s()).Cluster)
+	publisher, err := loopback.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	withdrawal.Watches(t, publisher, startAllInOne(t, vocabulary.K8s(), "--revocation-status-address="+publisher).Cluster)
 }
 
 // TestWithdrawnWatchesOfProcesses has two front doors and two replicas of authn and authz.
 func TestWithdrawnWatchesOfProcesses(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds and starts nine processes")
+		t.Skip("builds and starts eleven processes")
 	}
 	t.Parallel()
 	s := newSuite(t, vocabulary.Platform())
 	for _, name := range []string{"frontdoor", "authn", "authz"} {
 		s.add(t, name, name+"-2")
 	}
+	s.add(t, "csr-signer", "publisher")
 	for _, p := range programs() {
-		if !p.offer && len(p.peers) == 0 && p.name != "lifecycle" {
+		switch p.name {
+		case "token-cleaner":
 			continue
+		case "csr-signer":
+			p.args = append(p.args, "--revocation-status-address="+s.addresses["publisher"])
+		case "authn":
+			p.files["client-ca-file"] = "pki/signing-ca.crt"
 		}
 		s.start(t, p)
 		switch p.name {
@@ -34,5 +45,5 @@ func TestWithdrawnWatchesOfProcesses(t *testing.T) {
 			s.start(t, p)
 		}
 	}
-	withdrawal.Watches(t, s.connect(t, "frontdoor"), s.connect(t, "frontdoor-2"))
+	withdrawal.Watches(t, s.addresses["publisher"], s.connect(t, "frontdoor"), s.connect(t, "frontdoor-2"))
 }

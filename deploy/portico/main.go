@@ -73,7 +73,7 @@ func app(args []string) run.App {
 			"This is the whole suite in one process, with embedded etcd and NATS; --etcd-servers and --nats-url " +
 			"name an etcd cluster and NATS servers to use instead. The command pki creates the certificates " +
 			"of a suite of separate processes, backup and restore save and restore the stored objects, doctor examines a running suite, " +
-			"admission new writes the project of an admission service, envtest makes the programs of test suites, audit verify verifies an audit log, who-can and others are tools for a running suite: portico who-can --help, portico pki --help, portico backup --help, portico doctor --help, portico admission --help, portico audit --help.",
+			"admission new writes the project of an admission service, envtest makes the programs of test suites, audit verify verifies an audit log, who-can, certs and others are tools for a running suite: portico who-can --help, portico pki --help, portico backup --help, portico doctor --help, portico admission --help, portico audit --help.",
 		Services: services,
 	}
 }

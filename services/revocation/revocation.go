@@ -40,20 +40,26 @@ type Spec struct {
 	Reason       string     `json:"reason"`
 	// Until is when the Revocation ends; never if it is not set.
 	Until *time.Time `json:"until"`
+	// Created is when the Revocation was created; zero if that is not known.
+	Created time.Time `json:"-"`
 }
 
 // Decode returns the spec of a stored object.
 func Decode(object []byte) (Spec, error) {
 	var stored struct {
+		Metadata struct {
+			Created time.Time `json:"creationTimestamp"`
+		} `json:"metadata"`
 		Spec Spec `json:"spec"`
 	}
 	err := json.Unmarshal(object, &stored)
+	stored.Spec.Created = stored.Metadata.Created
 	return stored.Spec, err
 }
 
 // Revokes reports whether an authentication must be refused at a time.
 func (s *Spec) Revokes(a *services.Authentication, now time.Time) bool {
-	if s.Until != nil && !now.Before(*s.Until) {
+	if s.Ended(now) {
 		return false
 	}
 	c := &a.Credential
@@ -76,6 +82,9 @@ func (s *Spec) Revokes(a *services.Authentication, now time.Time) bool {
 	return false
 }
 
+// Ended reports whether the Revocation has ended at a time.
+func (s *Spec) Ended(now time.Time) bool { return s.Until != nil && !now.Before(*s.Until) }
+
 func (s *Spec) issued(c *services.Credential) bool {
 	return s.IssuedBefore == nil || c.Issued.IsZero() || c.Issued.Before(*s.IssuedBefore)
 }
@@ -86,6 +95,31 @@ func canonical(number string) string {
 	return strings.TrimLeft(strings.ToLower(strings.ReplaceAll(number, ":", "")), "0")
 }
 
+// Subject returns what the Revocation names, in a form that is the same for all spellings.
+func (s *Spec) Subject() string {
+	switch {
+	case s.Serial != "":
+		return "serial " + canonical(s.Serial)
+	case s.KeyID != "":
+		return "key " + canonical(s.KeyID)
+	case s.TokenID != "":
+		return "token " + s.TokenID
+	case s.User != "":
+		return "user " + s.User
+	}
+	return "group " + s.Group
+}
+
+// Subjects returns the Subject of every Revocation that may revoke an authentication.
+func Subjects(a *services.Authentication) []string {
+	c := &a.Credential
+	subjects := []string{"serial " + canonical(c.Serial), "key " + canonical(c.KeyID), "token " + c.TokenID, "user " + a.User.Name}
+	for _, group := range a.User.Groups {
+		subjects = append(subjects, "group "+group)
+	}
+	return subjects
+}
+
 // Set holds specs, by what they name.
 type Set struct{ specs map[string][]Spec }
 
@@ -93,18 +127,8 @@ type Set struct{ specs map[string][]Spec }
 func NewSet(specs []Spec) *Set {
 	set := &Set{specs: make(map[string][]Spec, len(specs))}
 	for _, s := range specs {
-		key := "group " + s.Group
-		switch {
-		case s.Serial != "":
-			key = "serial " + canonical(s.Serial)
-		case s.KeyID != "":
-			key = "key " + canonical(s.KeyID)
-		case s.TokenID != "":
-			key = "token " + s.TokenID
-		case s.User != "":
-			key = "user " + s.User
-		}
-		set.specs[key] = append(set.specs[key], s)
+		subject := s.Subject()
+		set.specs[subject] = append(set.specs[subject], s)
 	}
 	return set
 }
@@ -115,14 +139,9 @@ func (set *Set) Revokes(a *services.Authentication, now time.Time) *Spec {
 	if len(set.specs) == 0 {
 		return nil
 	}
-	c := &a.Credential
-	keys := []string{"serial " + canonical(c.Serial), "key " + canonical(c.KeyID), "token " + c.TokenID, "user " + a.User.Name}
-	for _, group := range a.User.Groups {
-		keys = append(keys, "group "+group)
-	}
-	for _, key := range keys {
-		for i := range set.specs[key] {
-			if s := &set.specs[key][i]; s.Revokes(a, now) {
+	for _, subject := range Subjects(a) {
+		for i := range set.specs[subject] {
+			if s := &set.specs[subject][i]; s.Revokes(a, now) {
 				return s
 			}
 		}

@@ -67,6 +67,17 @@ func ConnectAs(config *rest.Config, v vocabulary.Vocabulary) (*Cluster, error) {
 	return &Cluster{URL: config.Host, Vocabulary: v, CA: config.CAData, http: client}, nil
 }
 
+// WithCertificate returns the cluster for the user of a client certificate.
+func (c *Cluster) WithCertificate(certificate tls.Certificate) *Cluster {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(c.CA)
+	as := *c
+	as.Token = ""
+	as.http = &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true,
+		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}}}}
+	return &as
+}
+
 // Config returns the client configuration for the cluster.
 func (c *Cluster) Config() *rest.Config {
 	return &rest.Config{Host: c.URL, BearerToken: c.Token, TLSClientConfig: rest.TLSClientConfig{CAData: c.CA}, QPS: -1}

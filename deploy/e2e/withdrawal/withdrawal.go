@@ -31,14 +31,15 @@ type scene struct {
 }
 
 // Watches opens watches at every front door, with every kind of credentials, and takes away in
-// turn all that allows them.
-func Watches(t *testing.T, doors ...*cluster.Cluster) {
+// turn all that allows them. csr-signer publishes what was revoked at a host and port.
+func Watches(t *testing.T, publisher string, doors ...*cluster.Cluster) {
 	s := &scene{doors: doors, namespace: "withdrawn", rbac: "/apis/" + doors[0].Vocabulary.Group("rbac.authorization.") + "/v1"}
 	s.must(t, "POST", "/api/v1/namespaces", `{"metadata":{"name":"withdrawn"}}`)
 	t.Run("Policy", s.policy)
 	t.Run("Impersonation", s.impersonation)
 	t.Run("Accounts", s.accounts)
 	t.Run("Revocations", s.revocations)
+	t.Run("Certificates", func(t *testing.T) { s.certificates(t, publisher) })
 	t.Run("File", s.file)
 }
 
@@ -83,13 +84,21 @@ func (s *scene) grant(t *testing.T, name, kind, subject string) {
 // watches opens a watch at every front door. The channel gets the last line of each.
 func (s *scene) watches(t *testing.T, token string, header http.Header) <-chan string {
 	t.Helper()
+	return s.watchesOf(t, header, func(door cluster.Cluster) *cluster.Cluster {
+		if token != "" {
+			door.Token = token
+		}
+		return &door
+	})
+}
+
+// watchesOf opens them for the user that each front door is reached as.
+func (s *scene) watchesOf(t *testing.T, header http.Header, user func(cluster.Cluster) *cluster.Cluster) <-chan string {
+	t.Helper()
 	last, ticks := make(chan string, len(s.doors)), time.NewTicker(20*time.Millisecond)
 	defer ticks.Stop()
 	for _, door := range s.doors {
-		as := *door
-		if token != "" {
-			as.Token = token
-		}
+		as := user(*door)
 		var response *http.Response
 		for deadline := time.Now().Add(patience); ; <-ticks.C {
 			var err error

@@ -139,7 +139,7 @@ func (h *home) authority(name, certFile, keyFile string) (*authority, error) {
 			return nil, err
 		}
 		template.IsCA, template.BasicConstraintsValid = true, true
-		template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
+		template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature
 		return certificate(template, template, key.Public(), key)
 	})
 	if err != nil {

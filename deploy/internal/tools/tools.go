@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/portico-platform/portico/deploy/internal/tools/certs"
 )
 
 // plugin is the name of the program as a plugin of kubectl.
@@ -75,7 +77,7 @@ type session struct {
 }
 
 func (s *session) commands() []*cobra.Command {
-	return []*cobra.Command{s.whoCan(), s.explainAccess(), s.history(), s.top(), s.watches(), s.trace()}
+	return []*cobra.Command{s.whoCan(), s.explainAccess(), s.history(), s.top(), s.watches(), s.trace(), (&certs.Session{Config: s.config, Print: s.print, Printable: printable}).Command()}
 }
 
 // negative is the error of a command that worked and whose answer is no.

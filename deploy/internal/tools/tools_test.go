@@ -93,6 +93,7 @@ func TestAccess(t *testing.T) {
 	if !e.Allowed || len(e.Chain) != 1 || e.Chain[0].Rule == nil || e.Request.Namespace != "default" {
 		t.Errorf("%+v", e)
 	}
+	certificatesOf(t, c)
 }
 
 // TestOwnRights: the tools can do no more than their user.

@@ -35,7 +35,7 @@ func TestReleases(t *testing.T) {
 		"batch/v1", "certificates./v1", "networking./v1", "policy/v1", "rbac.authorization./v1", "storage./v1", "admissionregistration./v1", "apiextensions./v1",
 		"scheduling./v1", "coordination./v1", "node./v1", "discovery./v1", "resource./v1", "flowcontrol.apiserver./v1", "extension.portico.dev/v1", "access.portico.dev/v1"}
 	for _, v := range []vocabulary.Vocabulary{vocabulary.K8s(), vocabulary.Platform()} {
-		if served, types := of(release.V136, v); !slices.Equal(served, want) || types != 70 {
+		if served, types := of(release.V136, v); !slices.Equal(served, want) || types != 71 {
 			t.Errorf("1.36 in %s serves %d types of %q", v.Name, types, served)
 		}
 		if stored, err := Resources(Options{Vocabulary: v, Release: release.V136}); err != nil || len(stored) == 0 {
