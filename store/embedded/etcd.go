@@ -29,8 +29,9 @@ const (
 	// maxRequestBytes is the maximum body of a request to the API (3 MiB), with space for
 	// defaults and managedFields.
 	maxRequestBytes = 4 << 20
-	// A single member has no peers: a short election timeout only shortens its start.
-	tickMs, electionMs = 10, 100
+	// Each tick of raft wakes up the process. A single member has no peers, and its start
+	// does not wait for the election timeout, which bounds the shortest lease: 2 s.
+	tickMs, electionMs = 250, 1250
 	// snapshotEntries is how many raft entries etcd keeps in the log between two
 	// snapshots, and catchUpEntries how many it keeps in memory for followers beside
 	// the hundred that it compacts at a time. Each may hold a request of maximum size,
@@ -87,7 +88,7 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 	if c.NoSync {
 		smallSegments()
 	}
-	etcd, err := embed.StartEtcd(config(dir, c))
+	etcd, err := startElected(ctx, config(dir, c))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting etcd in %s: %w", dir, err), lock.Close())
 	}
