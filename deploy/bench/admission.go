@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/deploy/bench/internal/reviewer"
-	"github.com/portico-platform/portico/deploy/bench/internal/wire"
+	"github.com/portico-platform/portico/deploy/internal/load"
+	"github.com/portico-platform/portico/deploy/internal/load/wire"
 )
 
 // reviewed runs a load of creates while a reviewer decides about each: as an admission service
 // over gRPC, if the server has these and grpc is set, otherwise as a webhook. It is an error if
 // the server did not ask it.
-func reviewed(grpc bool, load func(context.Context, *measurement) error) func(context.Context, *measurement) error {
+func reviewed(grpc bool, work func(context.Context, *measurement) error) func(context.Context, *measurement) error {
 	return func(ctx context.Context, m *measurement) error {
 		r, err := reviewer.Start()
 		if err != nil {
@@ -29,7 +30,7 @@ func reviewed(grpc bool, load func(context.Context, *measurement) error) func(co
 		if err := m.make(ctx, registration.Collection, registration.Body); err != nil {
 			return fmt.Errorf("registering the admission service: %w", err)
 		}
-		err = m.whileAsked(ctx, r, load)
+		err = m.whileAsked(ctx, r, work)
 		if err := errors.Join(err, m.remove(ctx, registration.Path)); err != nil {
 			return err
 		}
@@ -38,12 +39,12 @@ func reviewed(grpc bool, load func(context.Context, *measurement) error) func(co
 }
 
 // whileAsked runs a load of creates once the reviewer is asked.
-func (m *measurement) whileAsked(ctx context.Context, r *reviewer.Reviewer, load func(context.Context, *measurement) error) error {
+func (m *measurement) whileAsked(ctx context.Context, r *reviewer.Reviewer, work func(context.Context, *measurement) error) error {
 	if err := m.probe(ctx, r, true); err != nil {
 		return err
 	}
 	before := r.Reviews()
-	if err := load(ctx, m); err != nil {
+	if err := work(ctx, m); err != nil {
 		return err
 	}
 	if asked := r.Reviews() - before; asked < int64(m.settings.creates) {
@@ -62,13 +63,13 @@ func (t *target) probe(ctx context.Context, r *reviewer.Reviewer, asked bool) er
 	}
 	for {
 		before := r.Reviews()
-		if _, err := c.Do(wire.Request{Method: http.MethodPost, Path: writtenMaps + "?dryRun=All", Body: configMap("probe")}, nil); err != nil {
+		if _, err := c.Do(wire.Request{Method: http.MethodPost, Path: writtenMaps + "?dryRun=All", Body: load.ConfigMap("probe")}, nil); err != nil {
 			return fmt.Errorf("waiting for the admission service: %w", err)
 		}
 		if (r.Reviews() > before) == asked {
 			return nil
 		}
-		if pause(ctx, 20*time.Millisecond) != nil {
+		if load.Pause(ctx, 20*time.Millisecond) != nil {
 			return fmt.Errorf("the registration of the admission service has no effect within %v", waitTimeout)
 		}
 	}

@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/portico-platform/portico/deploy/internal/load"
 )
 
 func TestTheDeploymentHasSeventyFields(t *testing.T) {
 	var d map[string]any
-	if err := json.Unmarshal(deployment("web"), &d); err != nil {
+	if err := json.Unmarshal(load.Deployment("web"), &d); err != nil {
 		t.Fatal(err)
 	}
 	delete(d, "apiVersion")
@@ -36,7 +38,7 @@ func leaves(value any) (n int) {
 
 func TestBodiesAreNumberedInPlace(t *testing.T) {
 	for name, text := range map[string][]byte{
-		"pod": pod("a", 1), "config map": configMap("a"), "deployment": deployment("a"),
+		"pod": load.Pod("a", 1), "config map": load.ConfigMap("a"), "deployment": load.Deployment("a"),
 		"pod's patch": []byte(podBodies().patch), "config map's patch": []byte(mapBodies().patch),
 	} {
 		body, err := number(text)

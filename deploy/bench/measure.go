@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/deploy/bench/internal/figures"
+	"github.com/portico-platform/portico/deploy/internal/load"
 )
 
 const (
@@ -25,14 +26,14 @@ type measurement struct {
 
 // measure runs a load and measures the server's processes meanwhile. Preparations of the
 // load are made before and are not measured.
-func (m *measurement) measure(ctx context.Context, load func() (figures.Samples, error)) error {
+func (m *measurement) measure(ctx context.Context, work func() (load.Samples, error)) error {
 	if err := m.quiet(ctx); err != nil {
 		return err
 	}
 	peak := m.watchMemory()
 	parts := m.used()
 	began, server, own, machine := time.Now(), cpu(m.pids...), cpu(os.Getpid()), busy()
-	s, err := load()
+	s, err := work()
 	r := figures.Result{Samples: s, Elapsed: time.Since(began), Server: cpu(m.pids...) - server, Load: cpu(os.Getpid()) - own}
 	r.Others = max(0, busy()-machine-r.Server-r.Load)
 	for i, after := range m.used() {
@@ -56,7 +57,7 @@ func (t *target) used() (parts []figures.Part) {
 func (t *target) quiet(ctx context.Context) error {
 	for end := time.Now().Add(quietWithin); time.Now().Before(end); {
 		before := cpu(t.pids...)
-		if err := pause(ctx, quietFor); err != nil {
+		if err := load.Pause(ctx, quietFor); err != nil {
 			return err
 		}
 		if cpu(t.pids...)-before < quietBelow {
@@ -64,15 +65,6 @@ func (t *target) quiet(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // watchMemory starts sampling the memory. The returned function stops it and returns the

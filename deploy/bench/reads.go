@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/portico-platform/portico/deploy/bench/internal/figures"
-	"github.com/portico-platform/portico/deploy/bench/internal/wire"
+	"github.com/portico-platform/portico/deploy/internal/load"
+	"github.com/portico-platform/portico/deploy/internal/load/wire"
 )
 
 // fillers is the number of clients that create the pods.
@@ -20,7 +20,7 @@ func podName(i int) string { return fmt.Sprintf("pod-%06d", i) }
 
 // fill creates the pods that are read.
 func (t *target) fill(ctx context.Context, n int) error {
-	return t.everyPod(ctx, n, func(c *wire.Conn, i int) error { return ensure(c, pods, pod(podName(i), i)) })
+	return t.everyPod(ctx, n, func(c *wire.Conn, i int) error { return ensure(c, pods, load.Pod(podName(i), i)) })
 }
 
 // touch changes every pod, so that no encoding of an earlier list is cached.
@@ -35,7 +35,7 @@ func (t *target) touch(ctx context.Context, n int) error {
 }
 
 func (t *target) everyPod(ctx context.Context, n int, do func(c *wire.Conn, i int) error) error {
-	return each(ctx, fillers, func(ctx context.Context, filler int) error {
+	return load.Each(ctx, fillers, func(ctx context.Context, filler int) error {
 		c, err := t.dial(ctx)
 		for i := filler; i < n && err == nil; i += fillers {
 			err = do(c, i)
@@ -47,7 +47,7 @@ func (t *target) everyPod(ctx context.Context, n int, do func(c *wire.Conn, i in
 // recordIdleMemory records the memory of the targets after an idle period, in which they can
 // release the memory used by the creation of the pods.
 func recordIdleMemory(ctx context.Context, s *settings, targets []*target) error {
-	if err := pause(ctx, s.idlePeriod); err != nil {
+	if err := load.Pause(ctx, s.idlePeriod); err != nil {
 		return err
 	}
 	for _, t := range targets {
@@ -61,7 +61,7 @@ func recordIdleMemory(ctx context.Context, s *settings, targets []*target) error
 
 // rest reports the memory that was recorded before all other measurements.
 func rest(ctx context.Context, m *measurement) error {
-	err := m.measure(ctx, func() (figures.Samples, error) { return figures.Samples{}, nil })
+	err := m.measure(ctx, func() (load.Samples, error) { return load.Samples{}, nil })
 	m.result.Memory = m.atRest
 	return err
 }
@@ -69,7 +69,7 @@ func rest(ctx context.Context, m *measurement) error {
 // lists lists all pods with several concurrent clients, once each.
 func lists(clients int, accept string) func(context.Context, *measurement) error {
 	return func(ctx context.Context, m *measurement) error {
-		return m.list(ctx, clients, func() func() bool { return times(clients) }, accept)
+		return m.list(ctx, clients, func() func() bool { return load.Times(clients) }, accept)
 	}
 }
 
@@ -81,7 +81,7 @@ func firstList(accept string) func(context.Context, *measurement) error {
 				return err
 			}
 		}
-		return m.list(ctx, 1, func() func() bool { return times(1) }, accept)
+		return m.list(ctx, 1, func() func() bool { return load.Times(1) }, accept)
 	}
 }
 
@@ -89,11 +89,11 @@ func firstList(accept string) func(context.Context, *measurement) error {
 func repeatedList(accept string) func(context.Context, *measurement) error {
 	return func(ctx context.Context, m *measurement) error {
 		if !m.listed[accept] {
-			if err := m.list(ctx, 1, func() func() bool { return times(1) }, accept); err != nil {
+			if err := m.list(ctx, 1, func() func() bool { return load.Times(1) }, accept); err != nil {
 				return err
 			}
 		}
-		return m.list(ctx, 1, func() func() bool { return during(m.settings.duration) }, accept)
+		return m.list(ctx, 1, func() func() bool { return load.During(m.settings.duration) }, accept)
 	}
 }
 
@@ -106,8 +106,8 @@ func (m *measurement) list(ctx context.Context, n int, next func() func() bool, 
 		return err
 	}
 	m.listed[accept] = true
-	return m.measure(ctx, func() (figures.Samples, error) {
-		return all.load(ctx, next(), func(_ int, c *wire.Conn) (int64, error) {
+	return m.measure(ctx, func() (load.Samples, error) {
+		return all.Run(ctx, next(), func(_ int, c *wire.Conn) (int64, error) {
 			size, err := c.Do(wire.Request{Method: http.MethodGet, Path: pods, Accept: accept}, nil)
 			if err == nil && size < int64(m.settings.pods)*minPodBytes {
 				err = fmt.Errorf("a list of only %d bytes", size)
@@ -128,8 +128,8 @@ func get(clients int) func(context.Context, *measurement) error {
 		for i := range paths {
 			paths[i] = pods + "/" + podName(i)
 		}
-		return m.measure(ctx, func() (figures.Samples, error) {
-			return all.load(ctx, during(m.settings.duration), func(_ int, c *wire.Conn) (int64, error) {
+		return m.measure(ctx, func() (load.Samples, error) {
+			return all.Run(ctx, load.During(m.settings.duration), func(_ int, c *wire.Conn) (int64, error) {
 				return c.Do(wire.Request{Method: http.MethodGet, Path: paths[rand.IntN(len(paths))]}, nil)
 			})
 		})
@@ -145,9 +145,9 @@ const (
 // watchStart opens watches and reads the initial events of all pods.
 func watchStart(query string) func(context.Context, *measurement) error {
 	return func(ctx context.Context, m *measurement) error {
-		return m.measure(ctx, func() (figures.Samples, error) {
-			var all figures.Samples
-			for next := during(m.settings.duration); next(); {
+		return m.measure(ctx, func() (load.Samples, error) {
+			var all load.Samples
+			for next := load.During(m.settings.duration); next(); {
 				took, size, err := m.startWatch(ctx, query)
 				if err != nil {
 					return all, err

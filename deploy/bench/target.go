@@ -10,7 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/portico-platform/portico/deploy/bench/internal/wire"
+	"github.com/portico-platform/portico/deploy/internal/load"
+	"github.com/portico-platform/portico/deploy/internal/load/wire"
 	"github.com/portico-platform/portico/deploy/internal/servers"
 )
 
@@ -52,7 +53,7 @@ func (t *target) await(ctx context.Context) error {
 		if ready == nil && found == nil {
 			break
 		}
-		if pause(waiting, 100*time.Millisecond) != nil {
+		if load.Pause(waiting, 100*time.Millisecond) != nil {
 			return fmt.Errorf("%s is not ready within %v: %v, %v", t.name, waitTimeout, ready, found)
 		}
 	}
@@ -68,14 +69,15 @@ func (t *target) await(ctx context.Context) error {
 	return t.make(ctx, namespaces, []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+written+`"}}`))
 }
 
+// at returns what connections of the load lead to.
+func (t *target) at() wire.Server { return wire.Unverified(t.url, t.token, "bench") }
+
 // dial opens a connection that is closed when ctx ends.
-func (t *target) dial(ctx context.Context) (*wire.Conn, error) {
-	c, err := wire.Dial(ctx, t.url, t.token)
-	if err != nil {
-		return nil, err
-	}
-	context.AfterFunc(ctx, c.Close)
-	return c, nil
+func (t *target) dial(ctx context.Context) (*wire.Conn, error) { return load.Dial(ctx, t.at()) }
+
+// connect opens a connection per client. They are closed when ctx ends.
+func (t *target) connect(ctx context.Context, n int) (load.Clients, error) {
+	return load.Connect(ctx, t.at(), n)
 }
 
 // once calls a function with a connection of its own.

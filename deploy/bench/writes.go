@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/portico-platform/portico/deploy/bench/internal/events"
-	"github.com/portico-platform/portico/deploy/bench/internal/figures"
-	"github.com/portico-platform/portico/deploy/bench/internal/wire"
+	"github.com/portico-platform/portico/deploy/internal/load"
+	"github.com/portico-platform/portico/deploy/internal/load/events"
+	"github.com/portico-platform/portico/deploy/internal/load/wire"
 )
 
 const (
@@ -25,12 +25,12 @@ type bodies struct {
 }
 
 func podBodies() bodies {
-	return bodies{writtenPods, func(name string) []byte { return pod(name, 1) },
+	return bodies{writtenPods, func(name string) []byte { return load.Pod(name, 1) },
 		`{"metadata":{"annotations":{"example.com/note":"` + neverNumbered + `"}}}`}
 }
 
 func mapBodies() bodies {
-	return bodies{writtenMaps, configMap, `{"data":{"note":"` + neverNumbered + `"}}`}
+	return bodies{writtenMaps, load.ConfigMap, `{"data":{"note":"` + neverNumbered + `"}}`}
 }
 
 // create creates the same number of objects on every server, so that all have equal
@@ -48,8 +48,8 @@ func create(n int, kind bodies) func(context.Context, *measurement) error {
 				return err
 			}
 		}
-		return m.measure(ctx, func() (figures.Samples, error) {
-			return all.load(ctx, times(m.settings.creates), func(i int, c *wire.Conn) (int64, error) {
+		return m.measure(ctx, func() (load.Samples, error) {
+			return all.Run(ctx, load.Times(m.settings.creates), func(i int, c *wire.Conn) (int64, error) {
 				return c.Do(wire.Request{Method: http.MethodPost, Path: kind.path, Body: own[i].set(m.created.Add(1))}, nil)
 			})
 		})
@@ -57,7 +57,7 @@ func create(n int, kind bodies) func(context.Context, *measurement) error {
 }
 
 // own creates an object for each client and returns their paths and current states.
-func (m *measurement) own(all clients, kind bodies) (paths []string, current [][]byte, err error) {
+func (m *measurement) own(all load.Clients, kind bodies) (paths []string, current [][]byte, err error) {
 	for i, c := range all {
 		name := fmt.Sprintf("own-%d", i)
 		if err := ensure(c, kind.path, kind.of(name)); err != nil {
@@ -84,8 +84,8 @@ func put(n int, kind bodies) func(context.Context, *measurement) error {
 			return err
 		}
 		answers := make([][]byte, n)
-		return m.measure(ctx, func() (figures.Samples, error) {
-			return all.load(ctx, during(m.settings.duration), func(i int, c *wire.Conn) (int64, error) {
+		return m.measure(ctx, func() (load.Samples, error) {
+			return all.Run(ctx, load.During(m.settings.duration), func(i int, c *wire.Conn) (int64, error) {
 				body, err := number(current[i])
 				if err != nil {
 					return 0, err
@@ -117,8 +117,8 @@ func mergePatch(n int, kind bodies) func(context.Context, *measurement) error {
 				return err
 			}
 		}
-		return m.measure(ctx, func() (figures.Samples, error) {
-			return all.load(ctx, during(m.settings.duration), func(i int, c *wire.Conn) (int64, error) {
+		return m.measure(ctx, func() (load.Samples, error) {
+			return all.Run(ctx, load.During(m.settings.duration), func(i int, c *wire.Conn) (int64, error) {
 				return c.Do(wire.Request{Method: http.MethodPatch, Path: paths[i], Type: mergePatchType, Body: own[i].set(m.created.Add(1))}, nil)
 			})
 		})
@@ -136,7 +136,7 @@ func apply(n int, changing bool) func(context.Context, *measurement) error {
 		requests, own := make([]wire.Request, n), make([]numbered, n)
 		for i, c := range all {
 			name := fmt.Sprintf("own-%d", i)
-			if own[i], err = number(deployment(name)); err != nil {
+			if own[i], err = number(load.Deployment(name)); err != nil {
 				return err
 			}
 			requests[i] = wire.Request{Method: http.MethodPatch, Path: writtenApps + "/" + name + applyQuery, Type: applyType, Body: own[i].text}
@@ -148,8 +148,8 @@ func apply(n int, changing bool) func(context.Context, *measurement) error {
 		if err != nil {
 			return err
 		}
-		err = m.measure(ctx, func() (figures.Samples, error) {
-			return all.load(ctx, during(m.settings.duration), func(i int, c *wire.Conn) (int64, error) {
+		err = m.measure(ctx, func() (load.Samples, error) {
+			return all.Run(ctx, load.During(m.settings.duration), func(i int, c *wire.Conn) (int64, error) {
 				if changing {
 					own[i].set(m.created.Add(1))
 				}

@@ -27,6 +27,7 @@ func main() {
 	testassets.Run(os.Args)
 	if tools.Handles(os.Args) {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		context.AfterFunc(ctx, stop) // a second signal ends the process
 		status := tools.Main(ctx, os.Args, os.Stdout, os.Stderr)
 		stop()
 		os.Exit(status)

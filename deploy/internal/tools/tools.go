@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	load "github.com/portico-platform/portico/deploy/internal/load/command"
 	"github.com/portico-platform/portico/deploy/internal/tools/certs"
 )
 
@@ -77,7 +78,9 @@ type session struct {
 }
 
 func (s *session) commands() []*cobra.Command {
-	return []*cobra.Command{s.whoCan(), s.explainAccess(), s.history(), s.top(), s.watches(), s.trace(), (&certs.Session{Config: s.config, Print: s.print, Printable: printable}).Command()}
+	return []*cobra.Command{s.whoCan(), s.explainAccess(), s.history(), s.top(), s.watches(), s.trace(),
+		(&certs.Session{Config: s.config, Print: s.print, Printable: printable}).Command(),
+		load.New(load.Session{Config: s.config, Namespace: func() string { return s.namespace }, Print: s.print})}
 }
 
 // negative is the error of a command that worked and whose answer is no.

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/portico-platform/portico/deploy/internal/load"
 )
 
 // runs returns three runs of 100 operations, one of them much slower than the others.
@@ -12,7 +14,7 @@ func runs(took, server time.Duration, memory int64) []Result {
 	for i := range latencies {
 		latencies[i] = time.Duration(100-i) * took
 	}
-	one := Result{Samples: Samples{Operations: 100, Latencies: latencies, Bytes: 409600}, Elapsed: 100 * took, Server: server, Memory: memory << 20}
+	one := Result{Samples: load.Samples{Operations: 100, Latencies: latencies, Bytes: 409600}, Elapsed: 100 * took, Server: server, Memory: memory << 20}
 	slow := one
 	slow.Elapsed, slow.Server = 50*one.Elapsed, 50*one.Server
 	return []Result{one, slow, one}

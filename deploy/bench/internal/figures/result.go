@@ -12,18 +12,13 @@ import (
 	"slices"
 	"strings"
 	"time"
-)
 
-// Samples are the operations of one run.
-type Samples struct {
-	Operations int
-	Latencies  []time.Duration // of all operations, or of a sample
-	Bytes      int64           // received
-}
+	"github.com/portico-platform/portico/deploy/internal/load"
+)
 
 // Result is one run of a measurement.
 type Result struct {
-	Samples
+	load.Samples
 	Elapsed time.Duration
 	// The CPU time during the run: of the server, of the load, of the rest of the machine.
 	Server, Load, Others time.Duration

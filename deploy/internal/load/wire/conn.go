@@ -1,11 +1,10 @@
-// Package wire is the HTTP/2 client of the benchmark. It has minimal overhead, because it
+// Package wire is the HTTP/2 client of loads. It has minimal overhead, because it often
 // shares the machine with the measured server. A connection is used by one goroutine, which
 // writes requests and reads frames; bodies are counted and passed on in the buffer of the
 // frame.
 //
 // It announces the windows and frame sizes of Go's own client, so that servers behave as
-// with usual clients. It never decodes a body, and does not verify certificates. It serves
-// the section "Limits".
+// with usual clients. It never decodes a body. It serves the section "Limits".
 package wire
 
 import (
@@ -18,6 +17,7 @@ import (
 	"net"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -36,6 +36,8 @@ const (
 	refill = streamWindow / 4
 	// responseTimeout bounds the time of one response.
 	responseTimeout = 2 * time.Minute
+	// dialTimeout bounds the time until a connection is established.
+	dialTimeout = 30 * time.Second
 	// maxErrorText bounds the text of an error response, in bytes.
 	maxErrorText = 300
 )
@@ -50,14 +52,16 @@ type Request struct {
 // Conn is a connection to a server. Its methods except Close must be called by one
 // goroutine.
 type Conn struct {
-	authority, token string
-	net              *tls.Conn
-	out              *bufio.Writer
-	frames           *http2.Framer
-	header           bytes.Buffer
-	encoder          *hpack.Encoder
+	authority, base string
+	shared          Header
+	net             *tls.Conn
+	out             *bufio.Writer
+	frames          *http2.Framer
+	header          bytes.Buffer
+	encoder         *hpack.Encoder
 
 	next    uint32
+	leaving bool // the server takes no further requests
 	streams map[uint32]*stream
 	granted int64 // of the connection's window, not yet used by the server
 
@@ -66,26 +70,34 @@ type Conn struct {
 	maxFrame              int
 }
 
-// Dial connects to a base URL, for requests with a bearer token.
-func Dial(ctx context.Context, base, token string) (*Conn, error) {
-	u, err := url.Parse(base)
+// Dial connects to a server. The response of the server's TLS handshake must choose HTTP/2.
+func Dial(ctx context.Context, to Server) (*Conn, error) {
+	u, err := url.Parse(to.URL)
 	if err != nil {
 		return nil, err
 	}
 	if u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("%s: not an https URL", base)
+		return nil, fmt.Errorf("%s: not an https URL", to.URL)
 	}
-	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{http2.NextProtoTLS}, ServerName: u.Hostname()}}
+	config := to.TLS.Clone()
+	config.NextProtos = []string{http2.NextProtoTLS}
+	if config.ServerName == "" {
+		config.ServerName = u.Hostname()
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	dialer := tls.Dialer{Config: config}
 	raw, err := dialer.DialContext(ctx, "tcp", address(u))
 	if err != nil {
 		return nil, err
 	}
 	connection := raw.(*tls.Conn)
 	if got := connection.ConnectionState().NegotiatedProtocol; got != http2.NextProtoTLS {
-		return nil, fmt.Errorf("%s negotiates %q, not HTTP/2", base, got)
+		_ = connection.Close()
+		return nil, fmt.Errorf("%s negotiates %q, not HTTP/2", to.URL, got)
 	}
 	c := &Conn{
-		authority: u.Host, token: token, net: connection, out: bufio.NewWriterSize(connection, 64<<10),
+		authority: u.Host, base: strings.TrimSuffix(u.Path, "/"), shared: to.Header, net: connection, out: bufio.NewWriterSize(connection, 64<<10),
 		next: 1, streams: map[uint32]*stream{}, granted: connectionWindow,
 		window: 65535, initialWindow: 65535, maxFrame: 16384,
 	}
@@ -121,6 +133,9 @@ func (c *Conn) greet() error {
 	}
 	return c.out.Flush()
 }
+
+// Leaving reports whether the server takes no further requests on this connection.
+func (c *Conn) Leaving() bool { return c.leaving }
 
 // Close closes the connection and aborts pending reads.
 func (c *Conn) Close() { _ = c.net.NetConn().Close() }
@@ -185,11 +200,18 @@ func (c *Conn) begin(r Request, sink func([]byte)) (*stream, error) {
 
 // start writes a request, and waits for window updates of the server if necessary.
 func (c *Conn) start(r Request, sink func([]byte)) (*stream, error) {
+	if c.leaving {
+		return nil, ErrLeaving
+	}
+	fields, err := c.fields(r)
+	if err != nil {
+		return nil, err
+	}
 	s := &stream{id: c.next, sink: sink, window: c.initialWindow}
 	c.next += 2
 	c.streams[s.id] = s
 	if err := c.frames.WriteHeaders(http2.HeadersFrameParam{
-		StreamID: s.id, EndHeaders: true, EndStream: len(r.Body) == 0, BlockFragment: c.fields(r),
+		StreamID: s.id, EndHeaders: true, EndStream: len(r.Body) == 0, BlockFragment: fields,
 	}); err != nil {
 		return nil, err
 	}
@@ -226,7 +248,11 @@ func (c *Conn) wait(s *stream) error {
 }
 
 // fields encodes the header of a request.
-func (c *Conn) fields(r Request) []byte {
+func (c *Conn) fields(r Request) ([]byte, error) {
+	shared, err := c.shared()
+	if err != nil {
+		return nil, err
+	}
 	c.header.Reset()
 	put := func(name, value string) {
 		_ = c.encoder.WriteField(hpack.HeaderField{Name: name, Value: value}) // writes to a buffer do not fail
@@ -234,15 +260,16 @@ func (c *Conn) fields(r Request) []byte {
 	put(":method", r.Method)
 	put(":scheme", "https")
 	put(":authority", c.authority)
-	put(":path", r.Path)
-	put("authorization", "Bearer "+c.token)
+	put(":path", c.base+r.Path)
 	put("accept", orJSON(r.Accept))
-	put("user-agent", "bench")
+	for _, f := range shared {
+		put(f.Name, f.Value)
+	}
 	if len(r.Body) > 0 {
 		put("content-type", orJSON(r.Type))
 		put("content-length", strconv.Itoa(len(r.Body)))
 	}
-	return c.header.Bytes()
+	return c.header.Bytes(), nil
 }
 
 func orJSON(mediaType string) string {

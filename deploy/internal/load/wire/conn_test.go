@@ -3,17 +3,27 @@ package wire
 import (
 	"bytes"
 	"context"
+	"encoding/pem"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/rest"
 )
 
 // serve starts a server that serves /echo with the request's body, /large with many bytes
 // and /stream with the received lines, and returns a connection to it.
 func serve(t *testing.T, lines <-chan string) *Conn {
+	t.Helper()
+	_, c := served(t, lines)
+	return c
+}
+
+func served(t *testing.T, lines <-chan string) (*httptest.Server, *Conn) {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/echo", func(w http.ResponseWriter, r *http.Request) {
@@ -39,12 +49,12 @@ func serve(t *testing.T, lines <-chan string) *Conn {
 	t.Cleanup(server.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	c, err := Dial(ctx, server.URL, "secret")
+	c, err := Dial(ctx, Unverified(server.URL, "secret", "test"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	return c
+	return server, c
 }
 
 // large is more than the stream windows that both sides announce.
@@ -109,5 +119,69 @@ func TestManyAnswersGoOnAtATime(t *testing.T) {
 	}
 	if err := c.Follow(func() bool { return true }); err == nil {
 		t.Error("Follow returned no error after the end of all responses")
+	}
+}
+
+// TestServerThatStops: a response in progress goes on, and no other request is sent.
+func TestServerThatStops(t *testing.T) {
+	lines := make(chan string)
+	server, c := served(t, lines)
+	text := ""
+	ended := false
+	if err := c.Open(Request{Method: "GET", Path: "/stream"}, func(piece []byte) { text += string(piece); ended = piece == nil }); err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan error)
+	go func() { stopped <- server.Config.Shutdown(t.Context()) }()
+	if err := c.Follow(func() bool { return !c.Leaving() }); err != nil {
+		t.Fatal(err)
+	}
+	go func() { lines <- "line"; close(lines) }()
+	if err := c.Follow(func() bool { return !ended }); err != nil || text != "line\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err := c.Do(Request{Method: "GET", Path: "/large"}, nil); !errors.Is(err, ErrLeaving) {
+		t.Errorf("another request: %v", err)
+	}
+	c.Close()
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFromConfig: a connection has the path, the authority and the credentials of a kubeconfig.
+func TestFromConfig(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.URL.Path+" "+r.Header.Get("Authorization")+" "+r.UserAgent()+" "+r.Header.Get("Impersonate-User"))
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	config := &rest.Config{Host: server.URL + "/base/", BearerToken: "secret", UserAgent: "agent", Impersonate: rest.ImpersonationConfig{UserName: "jane"}, TLSClientConfig: rest.TLSClientConfig{CAData: authority}}
+	to, err := FromConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Dial(t.Context(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var got strings.Builder
+	if _, err := c.Do(Request{Method: "GET", Path: "/api"}, func(piece []byte) { got.Write(piece) }); err != nil || got.String() != "/base/api Bearer secret agent jane" {
+		t.Errorf("%q %v", got.String(), err)
+	}
+	config.CAData = nil
+	if to, err = FromConfig(config); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := Dial(t.Context(), to); err == nil {
+		c.Close()
+		t.Error("a server of an unknown authority is accepted")
+	}
+	config.Proxy = http.ProxyFromEnvironment
+	if _, err := FromConfig(config); err == nil {
+		t.Error("a proxy is accepted")
 	}
 }

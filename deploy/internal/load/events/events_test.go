@@ -1,6 +1,9 @@
 package events
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 func TestEventsAreReadInPieces(t *testing.T) {
 	r := Reader{Sampled: true}
@@ -12,6 +15,19 @@ func TestEventsAreReadInPieces(t *testing.T) {
 	}
 	if r.Take(nil); !r.Ended || len(r.line) > 0 {
 		t.Errorf("after the end: ended %v, rest %q", r.Ended, r.line)
+	}
+}
+
+// TestLatencies: a time counts once, and not in a deletion.
+func TestLatencies(t *testing.T) {
+	recorded := 0
+	r := Reader{Sampled: true, Record: func(time.Duration) { recorded++ }}
+	for _, event := range []string{`{"type":"ADDED","object":{"sent":"1"}}`, `{"type":"MODIFIED","object":{"sent":"1"}}`, `{"type":"MODIFIED","object":{"sent":"2"}}`,
+		`{"type":"DELETED","object":{"sent":"3"}}`, `{"type":"ADDED","object":{}}`} {
+		r.Take([]byte(event + "\n"))
+	}
+	if recorded != 2 || r.Count != 5 || len(r.Latencies) > 0 {
+		t.Errorf("%d latencies of %d events", recorded, r.Count)
 	}
 }
 

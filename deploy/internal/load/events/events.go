@@ -5,6 +5,7 @@ package events
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -14,14 +15,17 @@ const Stamp = `"sent":"`
 
 // Reader reads the events of one watch.
 type Reader struct {
-	// Sampled is set if the reader measures latency.
+	// Sampled is set if the reader measures latency. Record receives it; if it is nil, Latencies.
 	Sampled   bool
+	Record    func(time.Duration)
 	Ended     bool // the watch has
 	Count     int
 	Bytes     int64
 	Latencies []time.Duration
 	Last      []byte // complete event
 	line      []byte // received part of the next event
+	recent    [64]int64
+	next      int // index in recent
 }
 
 // Take reads a piece of the stream; nil is its end.
@@ -42,21 +46,35 @@ func (r *Reader) Take(piece []byte) {
 		r.line, r.Last = r.Last[:0], append(r.line, piece[:end]...)
 		r.Count++
 		if sent, ok := r.sentAt(); ok {
-			r.Latencies = append(r.Latencies, now.Sub(sent))
+			r.record(now.Sub(sent))
 		}
 		piece = piece[end+1:]
 	}
 }
 
-// sentAt returns the scheduled time in the last event, if the reader is sampled.
+func (r *Reader) record(latency time.Duration) {
+	if r.Record != nil {
+		r.Record(latency)
+		return
+	}
+	r.Latencies = append(r.Latencies, latency)
+}
+
+// sentAt returns the scheduled time in the last event, if the reader is sampled. Deletions have
+// the time of an earlier change, and so have changes of others, such as controllers.
 func (r *Reader) sentAt() (time.Time, bool) {
-	if !r.Sampled {
+	if !r.Sampled || bytes.HasPrefix(r.Last, []byte(`{"type":"DELETED"`)) {
 		return time.Time{}, false
 	}
 	_, after, found := bytes.Cut(r.Last, []byte(Stamp))
 	digits, _, ended := bytes.Cut(after, []byte{'"'})
 	sent, err := strconv.ParseInt(string(digits), 10, 64)
-	return time.Unix(0, sent), found && ended && err == nil
+	if !found || !ended || err != nil || slices.Contains(r.recent[:], sent) {
+		return time.Time{}, false
+	}
+	r.recent[r.next] = sent
+	r.next = (r.next + 1) % len(r.recent)
+	return time.Unix(0, sent), true
 }
 
 var resourceVersion = regexp.MustCompile(`"resourceVersion":\s*"([^"]*)"`)

@@ -64,7 +64,21 @@ func (c *Conn) read() error {
 			return fmt.Errorf("the server reset the stream: %v", f.ErrCode)
 		}
 	case *http2.GoAwayFrame:
+		return c.leave(f)
+	}
+	return nil
+}
+
+// leave lets the requests end that the server still answers.
+func (c *Conn) leave(f *http2.GoAwayFrame) error {
+	c.leaving = true
+	if f.ErrCode != http2.ErrCodeNo {
 		return fmt.Errorf("the server ends the connection: %v %s", f.ErrCode, f.DebugData())
+	}
+	for id := range c.streams {
+		if id > f.LastStreamID {
+			return ErrLeaving
+		}
 	}
 	return nil
 }
