@@ -161,7 +161,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 		return nil, err
 	}
 	d.learn(e)
-	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary})
+	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary, Release: n.Release})
 	n.Memory.Add("encoded-objects", codec)
 	d.audit = auditing.Auditor{Text: codec.Text, StatusText: wire.StatusText, StatusOf: statusOf, Recent: &auditing.Recent{}}
 	if d.audit.Log, d.audit.Policy, err = c.audit.Open(n); err != nil {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -79,6 +80,9 @@ func Apply(ctx context.Context, object, patch []byte) ([]byte, error) {
 func decode(patch []byte) (jsonpatch.Patch, error) {
 	operations, err := jsonpatch.DecodePatch(patch)
 	if err == nil {
+		for _, o := range operations {
+			replaceMissing(o)
+		}
 		return operations, nil
 	}
 	var objects []map[string]json.RawMessage
@@ -86,6 +90,17 @@ func decode(patch []byte) (jsonpatch.Patch, error) {
 		return nil, Unprocessable(err.Error())
 	}
 	return nil, services.BadRequest("error decoding patch: %v", err)
+}
+
+// replaceMissing lets a replace operation set a missing field of an object, as in Kubernetes:
+// to replace a field is to add it. Items of lists are left as they are.
+func replaceMissing(o jsonpatch.Operation) {
+	path, err := o.Path()
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	if _, number := strconv.Atoi(name); o.Kind() == "replace" && err == nil && path != "" && name != "-" && number != nil {
+		add := json.RawMessage(`"add"`)
+		o["op"] = &add
+	}
 }
 
 // errPanic is the error of a patch on which the library panics.

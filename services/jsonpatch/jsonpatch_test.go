@@ -78,3 +78,21 @@ func TestStopsWhenTheClientLeaves(t *testing.T) {
 		t.Errorf("got %v, want a Status", err)
 	}
 }
+
+// TestReplaceMissing: a replace operation sets a field that an object lacks, and no item that
+// a list lacks.
+func TestReplaceMissing(t *testing.T) {
+	for patch, want := range map[string]string{
+		`[{"op":"replace","path":"/a","value":1}]`:        `{"l":[1],"a":1}`,
+		`[{"op":"replace","path":"/l/0","value":2}]`:      `{"l":[2]}`,
+		`[{"op":"replace","path":"/l/1","value":2}]`:      "",
+		`[{"op":"replace","path":"/l/-","value":2}]`:      "",
+		`[{"op":"replace","path":"/none/a","value":1}]`:   "",
+		`[{"op":"replace","path":"","value":{"b":true}}]`: `{"b":true}`,
+	} {
+		got, err := Apply(t.Context(), []byte(`{"l":[1]}`), []byte(patch))
+		if string(got) != want || (err == nil) == (want == "") {
+			t.Errorf("%s: got %s, %v, want %s", patch, got, err, want)
+		}
+	}
+}

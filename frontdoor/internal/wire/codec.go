@@ -8,6 +8,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -16,6 +17,7 @@ import (
 type Codec struct {
 	vocabulary vocabulary.Vocabulary
 	metaGroup  string
+	release    release.Release
 	messages   *protobuf.Registry
 	*cache
 	buffers sync.Pool // of *[]byte
@@ -25,6 +27,7 @@ type Codec struct {
 // Config configures a Codec.
 type Config struct {
 	Vocabulary vocabulary.Vocabulary
+	Release    release.Release
 	// CacheBytes limits the cache of encoded forms; 0 means 96 MiB.
 	CacheBytes int
 	// Now is the clock for ages in Tables; nil means time.Now.
@@ -42,6 +45,7 @@ func New(cfg Config) *Codec {
 	return &Codec{
 		vocabulary: cfg.Vocabulary,
 		metaGroup:  cfg.Vocabulary.Group("meta."),
+		release:    cfg.Release,
 		messages:   protobuf.NewRegistry(cfg.Vocabulary),
 		cache:      newCache(cfg.CacheBytes),
 		now:        cfg.Now,
@@ -68,7 +72,7 @@ func (c *Codec) buffer() *[]byte {
 	return &b
 }
 
-func (c *Codec) release(b *[]byte) {
+func (c *Codec) recycle(b *[]byte) {
 	if cap(*b) <= largestKept {
 		*b = (*b)[:0]
 		c.buffers.Put(b)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/limit"
@@ -164,7 +165,9 @@ func decodeText(media Media, body []byte) (Body, error) {
 		return b, fmt.Errorf("couldn't get version/kind; json parse error: %w", err)
 	}
 	for _, e := range strict {
-		b.Strict = append(b.Strict, e.Error())
+		if media == JSON { // those of YAML are known already, by their lines
+			b.Strict = append(b.Strict, e.Error())
+		}
 	}
 	if b.Object == nil { // null
 		b.Object = map[string]any{}
@@ -174,17 +177,17 @@ func decodeText(media Media, body []byte) (Body, error) {
 
 // fromYAML converts YAML to JSON. strict has the errors of a strict decoder.
 func fromYAML(body []byte) (converted []byte, strict []string, err error) {
-	if stdjson.Valid(body) {
-		return body, nil, nil
-	}
+	plain := stdjson.Valid(body)
 	converted, strictly := yaml.YAMLToJSONStrict(body)
-	if strictly == nil {
-		return converted, nil, nil
+	switch {
+	case plain: // its numbers stay as they are
+		converted = body
+	case strictly != nil:
+		if converted, err = yaml.YAMLToJSON(body); err != nil {
+			return nil, nil, fmt.Errorf("yaml parse error: %w", err)
+		}
 	}
-	if converted, err = yaml.YAMLToJSON(body); err != nil {
-		return nil, nil, fmt.Errorf("yaml parse error: %w", err)
-	}
-	return converted, []string{strictly.Error()}, nil
+	return converted, fieldmanager.DuplicateKeys(strictly), nil
 }
 
 func (c *Codec) decodeProtobuf(body []byte, kind schema.GroupVersionKind) (Body, error) {

@@ -65,7 +65,7 @@ func (c *Codec) messagesOf(f Form, t *catalogue.Type) *protobuf.Message {
 // been written.
 func (e *Encoder) Object(w http.ResponseWriter, code int, o services.Object) error {
 	buffer := e.codec.buffer()
-	defer e.codec.release(buffer)
+	defer e.codec.recycle(buffer)
 	body, err := e.AppendObject(*buffer, o)
 	if err != nil {
 		return services.AsStatus(err)
@@ -236,7 +236,7 @@ func (e *Encoder) cells(o services.Object) (table.Cells, error) {
 func (e *Encoder) message(o services.Object) ([]byte, error) {
 	made, err := e.cached(o, e.messageForm(), func() (any, int, error) {
 		buffer := e.codec.buffer()
-		defer e.codec.release(buffer)
+		defer e.codec.recycle(buffer)
 		message, err := e.messages.Append(*buffer, o.JSON)
 		*buffer = message
 		return bytes.Clone(message), len(message), err

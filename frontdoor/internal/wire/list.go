@@ -104,7 +104,7 @@ func (l *textList) End() error {
 		*l.buffer = l.layout.end(*l.buffer, l.items == 0)
 	}
 	err := l.flush()
-	l.e.codec.release(l.buffer)
+	l.e.codec.recycle(l.buffer)
 	l.buffer = nil
 	return err
 }

@@ -41,7 +41,7 @@ func (l *messageList) Item(o services.Object) error {
 
 func (l *messageList) End() error {
 	buffer := l.e.codec.buffer()
-	defer l.e.codec.release(buffer)
+	defer l.e.codec.recycle(buffer)
 	head, err := protobuf.ListHead(l.e.listKind(), l.meta, l.size)
 	if err != nil {
 		return err

@@ -1,16 +1,15 @@
 package wire
 
 import (
-	"cmp"
-	"mime"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/accept"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -32,7 +31,12 @@ func (c *Codec) Negotiate(r *http.Request, t *catalogue.Type, what What) (Form, 
 	if r.URL.RawQuery != "" {
 		query = r.URL.Query()
 	}
-	form, ok := c.accepted(r.Header.Values("Accept"), t, what)
+	header := strings.Join(r.Header.Values("Accept"), ",")
+	form, ok := c.accepted(header, t, what)
+	if named := c.representations(t, what); named != nil && header != "" && !accept.Names(header, named) {
+		return Form{}, &services.Status{Code: http.StatusNotAcceptable, Reason: services.ReasonNotAcceptable, Details: &services.StatusDetails{},
+			Message: "406: Not Acceptable\n\nAvailable representations: " + strings.Join(named, ", ")}
+	}
 	if !ok {
 		return Form{}, c.notAcceptable(t, what)
 	}
@@ -51,12 +55,11 @@ func (c *Codec) Negotiate(r *http.Request, t *catalogue.Type, what What) (Form, 
 }
 
 // accepted returns the first possible form; Pretty is set if the header requests it.
-func (c *Codec) accepted(header []string, t *catalogue.Type, what What) (Form, bool) {
-	accept := strings.Join(header, ",")
-	if accept == "" || accept == mediaJSON || accept == "*/*" {
+func (c *Codec) accepted(header string, t *catalogue.Type, what What) (Form, bool) {
+	if header == "" || header == mediaJSON || header == "*/*" {
 		return Form{}, true
 	}
-	for _, element := range parseAccept(accept) {
+	for _, element := range accept.Parse(header) {
 		if form, ok := c.formFor(element, t, what); ok {
 			return form, true
 		}
@@ -65,9 +68,9 @@ func (c *Codec) accepted(header []string, t *catalogue.Type, what What) (Form, b
 }
 
 // formFor returns the form for one media range of an Accept header, if it is possible.
-func (c *Codec) formFor(element mediaRange, t *catalogue.Type, what What) (Form, bool) {
-	form := Form{Pretty: element.params["pretty"] == "1"}
-	switch element.media {
+func (c *Codec) formFor(element accept.Range, t *catalogue.Type, what What) (Form, bool) {
+	form := Form{Pretty: element.Params["pretty"] == "1"}
+	switch element.Media {
 	case mediaJSON, "application/*", "*/*":
 	case mediaYAML:
 		form.Media = YAML
@@ -76,26 +79,26 @@ func (c *Codec) formFor(element mediaRange, t *catalogue.Type, what What) (Form,
 	default:
 		return Form{}, false
 	}
-	if stream, ok := element.params["stream"]; ok && stream != "watch" {
+	if stream, ok := element.Params["stream"]; ok && stream != "watch" {
 		return Form{}, false
 	}
-	if kind, ok := element.params["as"]; ok {
-		if form.As, ok = shownAs(kind, t, what); !ok {
+	if kind, ok := element.Params["as"]; ok {
+		if form.As, ok = shownAs(kind, t, what, !c.release.Before(release.V136)); !ok {
 			return Form{}, false
 		}
-		if form.MetaVersion = element.params["v"]; element.params["g"] != c.metaGroup || form.MetaVersion != "v1" && form.MetaVersion != "v1beta1" {
+		if form.MetaVersion = element.Params["v"]; element.Params["g"] != c.metaGroup || form.MetaVersion != "v1" && form.MetaVersion != "v1beta1" {
 			return Form{}, false
 		}
 	}
 	return form, c.serves(form, t, what)
 }
 
-func shownAs(kind string, t *catalogue.Type, what What) (As, bool) {
+func shownAs(kind string, t *catalogue.Type, what What, later bool) (As, bool) {
 	switch {
 	case t == nil:
 	case kind == kindTable:
 		return Table, !t.Virtual
-	case kind == kindPartial && what != List, kind == kindPartialList && what == List:
+	case kind == kindPartial && what != List, kind == kindPartialList && what == List, kind == kindPartialList && what == Watch && later:
 		return Partial, true
 	}
 	return Whole, false
@@ -115,14 +118,32 @@ func (c *Codec) serves(form Form, t *catalogue.Type, what What) bool {
 }
 
 func (c *Codec) notAcceptable(t *catalogue.Type, what What) error {
-	var media []string
+	return &services.Status{Code: http.StatusNotAcceptable, Reason: services.ReasonNotAcceptable,
+		Message: "only the following media types are accepted: " + strings.Join(c.media(t, what), ", ")}
+}
+
+// media returns the media types of whole objects.
+func (c *Codec) media(t *catalogue.Type, what What) (all []string) {
 	for _, m := range []Media{JSON, YAML, Protobuf} {
 		if c.serves(Form{Media: m}, t, what) {
-			media = append(media, mediaType(m, c.vocabulary))
+			all = append(all, mediaType(m, c.vocabulary))
 		}
 	}
-	return &services.Status{Code: http.StatusNotAcceptable, Reason: services.ReasonNotAcceptable,
-		Message: "only the following media types are accepted: " + strings.Join(media, ", ")}
+	return all
+}
+
+// representations returns the media types of which a request has to name one, with any
+// parameters: 1.36 requires that of all types but custom ones. nil means that any name is
+// allowed.
+func (c *Codec) representations(t *catalogue.Type, what What) []string {
+	if t == nil || t.Custom || c.release.Before(release.V136) {
+		return nil
+	}
+	named := c.media(t, Object)
+	if what == List || what == Watch {
+		named = append(named, mediaJSON+";stream=watch", c.vocabulary.Protobuf+";stream=watch")
+	}
+	return named
 }
 
 func mediaType(m Media, names vocabulary.Vocabulary) string {
@@ -135,38 +156,6 @@ func mediaType(m Media, names vocabulary.Vocabulary) string {
 	return mediaJSON
 }
 
-// mediaRange is one element of an Accept header.
-type mediaRange struct {
-	media  string
-	params map[string]string
-	weight float64
-}
-
-// parseAccept returns the elements of an Accept header, preferred ones first. It skips
-// invalid elements and those with weight zero.
-func parseAccept(header string) []mediaRange {
-	var ranges []mediaRange
-	for element := range strings.SplitSeq(header, ",") {
-		media, params, err := mime.ParseMediaType(element)
-		if err != nil {
-			continue
-		}
-		weight := 1.0
-		if q, ok := params["q"]; ok {
-			if weight, err = strconv.ParseFloat(q, 64); err != nil {
-				continue
-			}
-		}
-		if weight > 0 {
-			ranges = append(ranges, mediaRange{media, params, weight})
-		}
-	}
-	slices.SortStableFunc(ranges, func(a, b mediaRange) int {
-		return cmp.Or(cmp.Compare(b.weight, a.weight), strings.Count(a.media, "*")-strings.Count(b.media, "*"))
-	})
-	return ranges
-}
-
 func parseInclude(value string) (Include, error) {
 	switch value {
 	case "", "Metadata":
@@ -176,7 +165,7 @@ func parseInclude(value string) (Include, error) {
 	case "Object":
 		return IncludeObject, nil
 	}
-	return 0, services.BadRequest("invalid includeObject %q: must be None, Metadata or Object", value)
+	return 0, services.BadRequest("Unable to convert to Table as requested: includeObject: Invalid value: %q: must be 'Metadata', 'Object', 'None', or empty", value)
 }
 
 // WantsPretty reports whether JSON is indented: for the query parameter pretty=true, or by

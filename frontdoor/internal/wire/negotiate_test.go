@@ -1,12 +1,16 @@
 package wire_test
 
 import (
+	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -104,5 +108,30 @@ func TestNegotiateParameters(t *testing.T) {
 	r.Header = http.Header{"Accept": {"text/html", "application/yaml"}}
 	if form, err := codec.Negotiate(r, configMaps, wire.Object); err != nil || form.Media != wire.YAML {
 		t.Errorf("two Accept headers: %+v, %v", form, err)
+	}
+}
+
+// TestNegotiateLater: 1.36 requires that a request names a representation, whatever its
+// parameters, except for custom types.
+func TestNegotiateLater(t *testing.T) {
+	codec := wire.New(wire.Config{Vocabulary: vocabulary.K8s(), Release: release.V136})
+	custom := &catalogue.Type{Group: "a.example.com", Version: "v1", Kind: "Thing", Custom: true}
+	for _, c := range []struct {
+		accept string
+		t      *catalogue.Type
+		what   wire.What
+		want   string // part of the message; "" for success
+	}{
+		{"application/*", configMaps, wire.Object, "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf"},
+		{"text/html", configMaps, wire.Watch, "application/vnd.kubernetes.protobuf;stream=watch"},
+		{"application/json;as=Other;g=meta.k8s.io;v=v1", configMaps, wire.Object, "only the following media types are accepted"},
+		{"application/*", custom, wire.Object, ""},
+		{"text/html, */*;q=0.1", configMaps, wire.Object, ""},
+		{"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", configMaps, wire.Watch, ""},
+	} {
+		_, err := codec.Negotiate(&http.Request{Header: http.Header{"Accept": {c.accept}}, URL: &url.URL{}}, c.t, c.what)
+		if got := fmt.Sprint(err); c.want == "" && err != nil || !strings.Contains(got, c.want) {
+			t.Errorf("%q: %s, want %q", c.accept, got, c.want)
+		}
 	}
 }

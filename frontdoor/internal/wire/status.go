@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/portico-platform/portico/frontdoor/internal/wire/accept"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -33,11 +34,11 @@ func WriteStatus(w http.ResponseWriter, r *http.Request, names vocabulary.Vocabu
 // statusForm negotiates the form of a Status: Protobuf is always possible, representations
 // other than the whole object never are.
 func statusForm(r *http.Request, names vocabulary.Vocabulary) Form {
-	for _, element := range parseAccept(strings.Join(r.Header.Values("Accept"), ",")) {
-		if element.params["as"] != "" {
+	for _, element := range accept.Parse(strings.Join(r.Header.Values("Accept"), ",")) {
+		if element.Params["as"] != "" {
 			continue
 		}
-		switch element.media {
+		switch element.Media {
 		case names.Protobuf:
 			return Form{Media: Protobuf}
 		case mediaYAML:

@@ -53,6 +53,7 @@ func (n *Names) Tree(step string, a Answer) (tree, parsed map[string]any) {
 	n.step, n.counts = step, map[string]int{}
 	tree = map[string]any{"code": fmt.Sprint(a.Code), "type": mediaType(a.Header.Get("Content-Type"))}
 	if warnings := a.Header.Values("Warning"); len(warnings) > 0 {
+		slices.Sort(warnings) // their order is that of the fields in the body
 		all := make([]any, len(warnings))
 		for i, w := range warnings {
 			all[i] = w
@@ -170,6 +171,11 @@ func (n *Names) body(value any) any {
 func status(o map[string]any) map[string]any {
 	details, _ := o["details"].(map[string]any)
 	causes, _ := details["causes"].([]any)
+	if what, found, ok := strings.Cut(fmt.Sprint(o["message"]), "strict decoding error: "); ok && len(causes) == 0 {
+		all := strings.Split(found, ", ")
+		slices.Sort(all)
+		o["message"] = what + "strict decoding error: " + strings.Join(all, ", ")
+	}
 	if len(causes) == 0 {
 		return o
 	}
@@ -200,6 +206,11 @@ var shown = regexp.MustCompile(`^((?:Invalid|Duplicate|Unsupported) value: )([{\
 // ordered gives the fields of the value that a cause shows an order: that of the reference
 // server is the one of its Go types.
 func ordered(message string) string {
+	if what, values, ok := strings.Cut(message, "supported values: "); ok {
+		all := strings.Split(values, ", ")
+		slices.Sort(all)
+		return what + "supported values: " + strings.Join(all, ", ")
+	}
 	parts := shown.FindStringSubmatch(message)
 	if parts == nil {
 		return message

@@ -68,4 +68,20 @@ func patches() {
 		t.PATCH(JSONPatch, path, `{op: remove, path: /data/k}`).Status(400, "BadRequest")
 		t.Eq("data", t.GET(path).OK().Obj().At("data"), Obj{"k": "v"})
 	})
+	s.Check("PATCH-10", "JSON patch: replace sets a field that is missing, but not one of a missing object", func(t *T) {
+		t.CM("a", "k", "1")
+		path := t.In("configmaps") + "/a"
+		o := t.PATCH(JSONPatch, path, `[{op: replace, path: /data/l, value: "2"}]`).OK().Obj()
+		t.Eq("data", o.At("data"), Obj{"k": "1", "l": "2"})
+		t.PATCH(JSONPatch, path, `[{op: replace, path: /none/l, value: "2"}]`).Status(422, "Invalid")
+	})
+	s.Check("PATCH-11", "fieldValidation finds unknown members of JSON patches and repeated keys of YAML", func(t *T) {
+		t.CM("a", "k", "1")
+		path := t.In("configmaps") + "/a"
+		t.PATCH(JSONPatch, path+"?fieldValidation=Strict", `[{op: replace, path: /data/k, value: "2", other: 1}]`).Status(422, "Invalid")
+		config := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: x, k: y}\n"
+		status := t.Apply("m", path, config, "fieldValidation=Strict").Status(400, "BadRequest")
+		t.Contains("message", status.Str("message"), `key "k" already set in map`)
+		t.Eq("data", t.GET(path).OK().Obj().At("data"), Obj{"k": "1"})
+	})
 }

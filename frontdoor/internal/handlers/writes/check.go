@@ -7,6 +7,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/release"
 )
 
 // checkCreate validates the metadata of a new object against the request.
@@ -69,7 +70,8 @@ func (w *writeRequest) checkNew(meta map[string]any) error {
 }
 
 // checkVersion rejects a change that is based on an older resourceVersion. A patch is
-// based on the current object unless it sets metadata.resourceVersion.
+// based on the current object unless it sets metadata.resourceVersion. That there is none is
+// reported later, because malformed objects are malformed requests before that.
 func (w *writeRequest) checkVersion(c *current, meta map[string]any) error {
 	given, _ := meta["resourceVersion"].(string)
 	delete(meta, "resourceVersion")
@@ -82,8 +84,13 @@ func (w *writeRequest) checkVersion(c *current, meta map[string]any) error {
 			return services.BadRequest("metadata.resourceVersion: Invalid value: %q: %v", given, err)
 		}
 	case w.req.Type.Behavior.RequireResourceVersion:
-		return services.Invalid(w.req.Type.Group, w.req.Type.Resource, w.req.Name, []services.StatusCause{{Reason: services.CauseInvalid,
-			Field: "metadata.resourceVersion", Message: "Invalid value: 0x0: must be specified for an update"}})
+		zero := "0"
+		if w.req.Engine.Types.Release().Before(release.V136) {
+			zero = "0x0"
+		}
+		c.unversioned = services.Invalid(w.req.Type.Group, w.req.Type.Resource, w.req.Name, []services.StatusCause{{Reason: services.CauseInvalid,
+			Field: "metadata.resourceVersion", Message: "Invalid value: " + zero + ": must be specified for an update"}})
+		return nil
 	default:
 		return nil
 	}

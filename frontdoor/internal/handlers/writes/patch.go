@@ -11,6 +11,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -47,7 +48,7 @@ func (w *writeRequest) checkPatched(body map[string]any, t *catalogue.Type) erro
 		return checkIdentity(body, t)
 	case wrong != "":
 		return w.unfit(body, wrong)
-	case w.mediaType == fieldmanager.MediaTypeStrategic, !t.Custom && kind == "" && version == t.APIVersion():
+	case w.mediaType == fieldmanager.MediaTypeStrategic, !t.Custom && kind == "" && (version == t.APIVersion() || version == "" && !w.req.Engine.Types.Release().Before(release.V136)):
 		body["kind"], body["apiVersion"] = t.Kind, t.APIVersion()
 		return nil
 	case kind == "":

@@ -1,6 +1,7 @@
 package writes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -38,6 +39,8 @@ type current struct {
 	// cached is true for a state that may not be the newest.
 	cached bool
 	now    time.Time
+	// unversioned is the error of a change without the resourceVersion that its type requires.
+	unversioned error
 }
 
 func (c *current) exists() bool { return c.object.Revision != 0 }
@@ -203,7 +206,7 @@ func (h *Handlers) admit(ctx context.Context, w *writeRequest, c *current, d des
 		}
 		s.Identify(d.tree)
 	}
-	if err := w.prepare(ctx, c, d); err != nil {
+	if err := cmp.Or(w.prepare(ctx, c, d), c.unversioned); err != nil {
 		return a, err
 	}
 	w.dedupOwnerReferences(d.tree, ", which are dropped")

@@ -36,7 +36,7 @@ func ParseWriteOptions(r *Request) (WriteOptions, error) {
 	case schema.Ignore, schema.Warn, schema.Strict:
 	default:
 		causes = append(causes, notSupported("fieldValidation", strconv.Quote(string(o.FieldValidation)),
-			string(schema.Ignore), string(schema.Strict), string(schema.Warn)))
+			"", string(schema.Ignore), string(schema.Strict), string(schema.Warn)))
 	}
 	if len(causes) > 0 {
 		return o, r.invalidOptions(r.OptionsKind(), causes)

@@ -17,12 +17,8 @@ const maxConflicts = 100
 // conflictStatus returns the 409 of an apply, with one cause per manager and field (rule
 // 2), up to maxConflicts.
 func conflictStatus(conflicts smd.Conflicts) *services.Status {
-	slices.SortFunc(conflicts, func(a, b smd.Conflict) int {
-		if a.Manager != b.Manager {
-			return strings.Compare(a.Manager, b.Manager)
-		}
-		return a.Path.Compare(b.Path)
-	})
+	// The fields of a manager stay in the order of its set: each object's own ones come first.
+	slices.SortStableFunc(conflicts, func(a, b smd.Conflict) int { return strings.Compare(a.Manager, b.Manager) })
 	var causes []services.StatusCause
 	var lines []string
 	listed := conflicts[:min(len(conflicts), maxConflicts)]

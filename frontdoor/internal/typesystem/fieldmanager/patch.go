@@ -3,6 +3,7 @@ package fieldmanager
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -45,7 +46,7 @@ type PatchRequest struct {
 func (e *Engine) Patch(ctx context.Context, r PatchRequest) (patched map[string]any, warnings []string, err error) {
 	if r.MediaType == MediaTypeJSON {
 		patched, err = patches.JSON(ctx, r.Current, r.Body)
-		return patched, nil, err
+		return patched, patches.Strict(r.Body), err
 	}
 	if !e.accepts(r) {
 		return nil, nil, e.unsupported(r.Type)
@@ -127,14 +128,25 @@ func decode(r PatchRequest) (patch map[string]any, warnings []string, err error)
 	return patch, warnings, nil
 }
 
+// DuplicateKeys returns the errors of strictly decoding YAML, each with its line. They are nil
+// for nil.
+func DuplicateKeys(err error) (all []string) {
+	if err == nil {
+		return nil
+	}
+	for line := range strings.SplitSeq(strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:\n"), "\n") {
+		if line = strings.TrimSpace(line); !slices.Contains(all, line) {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
 // decodeConfig decodes a configuration to apply. An empty body is an empty object.
 func decodeConfig(body []byte) (config map[string]any, warnings []string, err error) {
 	converted, err := yaml.YAMLToJSONStrict(body)
 	if err != nil {
-		found := strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:\n")
-		for line := range strings.SplitSeq(found, "\n") {
-			warnings = append(warnings, strings.TrimSpace(line))
-		}
+		warnings = DuplicateKeys(err)
 		converted, err = yaml.YAMLToJSON(body)
 	}
 	if err != nil {

@@ -20,6 +20,8 @@ type Shape struct {
 	// OmitEmpty are the strings, numbers and booleans that are omitted when they are zero.
 	// Typed clients cannot distinguish zero from absent there, and write neither.
 	OmitEmpty Fields
+	// Always are the numbers and booleans that are written when they are zero.
+	Always Fields
 	// Structs are the objects that are always present, because they are structs and not
 	// pointers.
 	Structs Fields
@@ -66,7 +68,7 @@ func collect(t reflect.Type, found map[string]Shape) {
 	if _, known := found[name]; known || opaque(t) {
 		return
 	}
-	found[name] = Shape{Fields{}, Fields{}, Fields{}, Fields{}, Fields{}}
+	found[name] = Shape{Fields{}, Fields{}, Fields{}, Fields{}, Fields{}, Fields{}}
 	note(t, found[name])
 	for i := range t.NumField() {
 		collect(t.Field(i).Type, found)
@@ -94,6 +96,7 @@ func note(t reflect.Type, shape Shape) {
 			if name != "" && strings.Contains(options, "omitempty") {
 				shape.OmitEmpty[name] = true
 			}
+			shape.Always[name] = always
 		case reflect.Slice, reflect.Map:
 			if always {
 				shape.Null[name] = true

@@ -8,6 +8,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/k8stypes"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/services/release"
 )
 
 // kind is the type of a value.
@@ -80,7 +81,7 @@ func (e *Engine) compileDefinition(definition string) *node {
 		return n
 	}
 	e.fill(n, s, e.rules[short])
-	n.applyShape(k8stypes.Shapes()[short], short, k8stypes.OmitsZero(e.release))
+	n.applyShape(k8stypes.Shapes()[short], short, e.release)
 	if short == "meta.v1.MicroTime" {
 		n.kind = microTime
 	}
@@ -91,7 +92,8 @@ func (e *Engine) compileDefinition(definition string) *node {
 // that are omitted or null, and structs that are always present. Required numbers and
 // booleans of a status default to zero, required strings of a condition to "". Structs with
 // required fields are left out when they are absent, apart from those in alwaysPresent.
-func (n *node) applyShape(shape k8stypes.Shape, definition string, omitsZero bool) {
+func (n *node) applyShape(shape k8stypes.Shape, definition string, r release.Release) {
+	omitsZero := k8stypes.OmitsZero(r)
 	for name := range shape.OmitEmpty {
 		if f := n.fields[name]; f != nil {
 			f.omitEmpty = true
@@ -105,6 +107,13 @@ func (n *node) applyShape(shape k8stypes.Shape, definition string, omitsZero boo
 			n.setPresent(name, zeros[f.kind])
 		case condition && f.kind == text:
 			n.setPresent(name, "")
+		}
+	}
+	if status && !r.Before(release.V136) { // the Go types are later ones than 1.21
+		for name, always := range shape.Always {
+			if f := n.fields[name]; f != nil && always && zeros[f.kind] != nil {
+				n.setPresent(name, zeros[f.kind])
+			}
 		}
 	}
 	for name := range shape.Null {

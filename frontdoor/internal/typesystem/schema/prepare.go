@@ -356,6 +356,11 @@ func (p *preparation) wrongType() string {
 func (p *preparation) unknownFields() []string {
 	slices.Sort(p.unknown)
 	all := slices.Clone(p.decodeErrors[:min(len(p.decodeErrors), maxUnknown)])
+	for _, name := range p.unknown { // a field that is unknown is not also a duplicate
+		if i := slices.Index(all, fmt.Sprintf("duplicate field %q", name)); i >= 0 {
+			all = slices.Delete(all, i, i+1)
+		}
+	}
 	for _, name := range p.unknown[:min(len(p.unknown), maxUnknown)] {
 		all = append(all, fmt.Sprintf("unknown field %q", name))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/release"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // TestLaterRules checks defaults and errors of release 1.36, each by a part of the prepared
@@ -71,6 +72,8 @@ func TestLaterRules(t *testing.T) {
 		"policy of nothing": {"admissionregistration./v1/validatingadmissionpolicies", `spec: {validations: [{expression: "true"}]}`, "spec.matchConstraints: Required value"},
 		"binding":           {"admissionregistration./v1/validatingadmissionpolicybindings", `spec: {policyName: a, validationActions: [Deny], paramRef: {name: b, selector: {}, parameterNotFoundAction: Deny}}`, "spec.paramRef: Forbidden"},
 		"mutation":          {"admissionregistration./v1/mutatingadmissionpolicies", `spec: {reinvocationPolicy: Never, matchConstraints: {}, mutations: [{patchType: JSONPatch}]}`, "spec.mutations[0].jsonPatch: Required value"},
+		"budget":            {"policy/v1/poddisruptionbudgets", `status: {}`, "currentHealthy: 0"},
+		"owner":             {"v1/configmaps", `metadata: {ownerReferences: [{apiVersion: v1, kind: A, name: a}]}`, "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty"},
 		"autoscaler":        {"autoscaling/v2/horizontalpodautoscalers", `spec: {maxReplicas: 2, scaleTargetRef: {kind: a, name: b}}`, "averageUtilization: 80"},
 	} {
 		parts := strings.Split(c.ty, "/")
@@ -83,9 +86,9 @@ func TestLaterRules(t *testing.T) {
 			t.Fatalf("no type %s", c.ty)
 		}
 		object := decode(t, c.object)
-		object["metadata"] = map[string]any{"name": "a", "namespace": "b"}
-		if !ty.Namespaced {
-			object["metadata"] = map[string]any{"name": "a"}
+		metadata := tree.Object(object, "metadata")
+		if metadata["name"] = "a"; ty.Namespaced {
+			metadata["namespace"] = "b"
 		}
 		if _, err := engine.Prepare(t.Context(), ty, object, Strict); err != nil {
 			t.Errorf("%s: %v", name, err)

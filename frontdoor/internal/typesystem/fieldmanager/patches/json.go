@@ -8,6 +8,8 @@ import (
 	"context"
 	"encoding/json"
 
+	kjson "sigs.k8s.io/json"
+
 	"github.com/portico-platform/portico/services/jsonpatch"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -27,4 +29,23 @@ func JSON(ctx context.Context, current map[string]any, body []byte) (map[string]
 		return nil, jsonpatch.Unprocessable("the patched object is no object any more")
 	}
 	return object, nil
+}
+
+// Strict returns what a strict decoder finds in a JSON patch: members of operations that are
+// unknown or occur twice.
+func Strict(body []byte) (found []string) {
+	var operations []struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		From  string `json:"from"`
+		Value any    `json:"value"`
+	}
+	strict, err := kjson.UnmarshalStrict(body, &operations)
+	if err != nil {
+		return nil // JSON reports it
+	}
+	for _, e := range strict {
+		found = append(found, "json patch "+e.Error())
+	}
+	return found
 }

@@ -55,6 +55,7 @@ var Functions = kinds.Functions{
 		"nameLimitRange":          nameLimitRange,
 		"nameSecrets":             nameSecrets,
 		"terminateNamespace":      terminateNamespace,
+		"timePhase":               timePhase,
 	},
 	Cells: map[string]cell.Func{
 		"showComponentError":   showComponentError,

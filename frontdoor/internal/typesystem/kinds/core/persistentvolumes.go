@@ -3,9 +3,12 @@ package core
 import (
 	"path"
 	"slices"
+	"time"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -123,5 +126,24 @@ func hostRootNotRecycled(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	host := rules.Object(m, "hostPath")
 	if host != nil && path.Clean(rules.Text(host, "path")) == "/" && m["persistentVolumeReclaimPolicy"] == "Recycle" {
 		c.Forbidden(at.Field("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'")
+	}
+}
+
+// transitionsTimed is the first release that keeps the time of the last change of the phase.
+var transitionsTimed, _ = release.Of("1.28")
+
+// timePhase sets the time at which a volume entered its phase, in new volumes and where a
+// write of the status changes the phase and does not say when.
+func timePhase(w kinds.Write, obj, old map[string]any) {
+	const field = "lastPhaseTransitionTime"
+	status, before := rules.Object(obj, "status"), rules.Object(old, "status")
+	if w.Release.Before(transitionsTimed) || status == nil || old != nil && w.Subresource != "status" {
+		return
+	}
+	switch changed := old == nil || status["phase"] != before["phase"]; {
+	case changed && (old == nil || status[field] == nil || status[field] == before[field]):
+		status[field] = w.Now.UTC().Format(time.RFC3339)
+	case !changed && status[field] == nil && before[field] != nil:
+		status[field] = before[field]
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/format"
+	"github.com/portico-platform/portico/services/release"
 )
 
 // maxAnnotations limits the keys and values of an object's annotations together, in bytes.
@@ -110,11 +111,11 @@ func (c *Check) owners(metadata map[string]any, at *field.Path) {
 		}
 		for _, name := range []string{"kind", "name", "uid"} {
 			if Text(reference, name) == "" {
-				c.Invalid(at.Field(name), "", name+" must not be empty")
+				c.Invalid(at.Field(name), "", c.named(name)+"must not be empty")
 			}
 		}
 		if reference["apiVersion"] == "v1" && reference["kind"] == "Event" {
-			c.Invalid(at, field.Display(reference), "/v1, Kind=Event is disallowed from being an owner")
+			c.Invalid(at, reference, "/v1, Kind=Event is disallowed from being an owner")
 		}
 		if reference["controller"] != true {
 			continue
@@ -122,11 +123,19 @@ func (c *Check) owners(metadata map[string]any, at *field.Path) {
 		name := fmt.Sprintf("%v/%v", reference["kind"], reference["name"])
 		if controller != "" && !several {
 			several = true // one error is enough, because it shows all references
-			c.Invalid(at, field.Display(references),
+			c.Invalid(at, references,
 				fmt.Sprintf("Only one reference can have Controller set to true. Found \"true\" in references for %s and %s", controller, name))
 		}
 		controller = name
 	}
+}
+
+// named returns what messages about the parts of an owner begin with.
+func (c *Check) named(part string) string {
+	if c.Release.Before(release.V136) {
+		return part + " "
+	}
+	return ""
 }
 
 // finalizers validates finalizers, and that none are added to an object that is being
