@@ -104,6 +104,9 @@ func admission() {
 	s.Check("ADM-13", "AlwaysAdmit (deprecated; admits all pods) and PodNodeSelector can be enabled", func(t *T) {
 		t.POST(t.In("pods"), Pod("a")).OK()
 	}, On(Tuned))
+	s.Check("ADM-32", "AlwaysAdmit (deprecated): deprecated command-line elements warn when used", func(t *T) {
+		t.Logs("deprecated", "AlwaysAdmit")
+	}, On(Tuned))
 	s.Check("ADM-14", "every plugin that is enabled by default can be disabled by its name", func(t *T) {
 		t.Starts("--disable-admission-plugins=CertificateApproval,CertificateSigning,CertificateSubjectRestriction,DefaultIngressClass,DefaultStorageClass,DefaultTolerationSeconds,LimitRanger,MutatingAdmissionWebhook,NamespaceLifecycle,PersistentVolumeClaimResize,Priority,ResourceQuota,RuntimeClass,ServiceAccount,StorageObjectInUseProtection,TaintNodesByCondition,ValidatingAdmissionWebhook")
 	}, On(Tuned))

@@ -36,6 +36,9 @@ spec: {group: %s, scope: Namespaced, names: {plural: things, kind: Thing}, versi
 		t.Eq("spec through v1beta1", got.At("spec"), made.At("spec"))
 		t.Eq("uid", got.UID(), made.UID())
 	})
+	s.Check("VER-05", "--show-hidden-metrics-for-version= names the previous release, or is refused", func(t *T) {
+		t.Refuses("--show-hidden-metrics-for-version=1.3")
+	})
 	s.Check("VER-02", "the preferred version of a group is its most stable one", func(t *T) {
 		for _, g := range []string{"apps", "batch", "certificates.platform.io", "rbac.authorization.platform.io"} {
 			t.Eq("preferred version of "+g, t.GET("/apis/"+g).Is(200).Obj().Str("preferredVersion.version"), "v1")

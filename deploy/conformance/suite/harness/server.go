@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -263,6 +264,20 @@ func (t *T) Starts(flags ...string) {
 	if err := s.start(); err != nil {
 		t.Failf("flags %q: expected the server to start: %v", flags, err)
 	}
+}
+
+// Logs fails unless a line of the server's output holds all texts.
+func (t *T) Logs(texts ...string) {
+	output, err := os.ReadFile(t.Server.log)
+	if err != nil {
+		t.Failf("reading the output of the server: %v", err)
+	}
+	for line := range strings.Lines(string(output)) {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
+			return
+		}
+	}
+	t.Failf("expected a line with %q in the output of the server", texts)
 }
 
 // another returns a further server with its own flags, which is not started yet.
