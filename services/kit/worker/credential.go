@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,6 +20,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/connrotation"
 
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -47,9 +50,12 @@ type credential struct {
 type plugin struct {
 	command *api.ExecConfig
 	info    []byte // KUBERNETES_EXEC_INFO
+	// connections are closed when the certificate has changed.
+	connections *connrotation.Dialer
 
-	mu   sync.Mutex
-	last *credential
+	mu       sync.Mutex
+	last     *credential
+	rejected bool // the last one
 }
 
 // takePlugin removes the plugin of credentialGroup from a context's user and returns it,
@@ -67,14 +73,27 @@ func takePlugin(file *api.Config, context string) (*plugin, error) {
 	user.Exec = nil
 	spec := map[string]any{"interactive": false}
 	if command.ProvideClusterInfo && cluster != nil {
-		about := map[string]any{"server": cluster.Server, "certificate-authority-data": cluster.CertificateAuthorityData}
+		authority, err := authorityOf(cluster)
+		if err != nil {
+			return nil, err
+		}
+		about := map[string]any{"server": cluster.Server, "certificate-authority-data": authority}
 		if config, ok := cluster.Extensions[credentialGroup+"/exec"].(*runtime.Unknown); ok {
 			about["config"] = json.RawMessage(config.Raw)
 		}
 		spec["cluster"] = about
 	}
 	info, err := json.Marshal(map[string]any{"apiVersion": command.APIVersion, "kind": "ExecCredential", "spec": spec})
-	return &plugin{command: command, info: info}, err
+	connections := connrotation.NewDialer((&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext)
+	return &plugin{command: command, info: info, connections: connections}, err
+}
+
+// authorityOf returns the authority of a cluster (PEM), which may be in a file.
+func authorityOf(cluster *api.Cluster) ([]byte, error) {
+	if len(cluster.CertificateAuthorityData) > 0 || cluster.CertificateAuthority == "" {
+		return cluster.CertificateAuthorityData, nil
+	}
+	return os.ReadFile(cluster.CertificateAuthority)
 }
 
 // attach configures a client to use the plugin's credentials.
@@ -94,7 +113,7 @@ func (p *plugin) attach(config *rest.Config) error {
 		return c.pair, nil
 	}
 	config.TLSClientConfig = rest.TLSClientConfig{}
-	config.Transport = &authorized{p, utilnet.SetTransportDefaults(&http.Transport{TLSClientConfig: secured})}
+	config.Transport = &authorized{p, utilnet.SetTransportDefaults(&http.Transport{TLSClientConfig: secured, DialContext: p.connections.DialContext})}
 	return nil
 }
 
@@ -125,23 +144,25 @@ func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 func (p *plugin) refused(c *credential) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.last == c {
-		p.last = nil
-	}
+	p.rejected = p.rejected || p.last == c
 }
 
 // get returns the cached credential, or a new one if it has expired.
 func (p *plugin) get(ctx context.Context) (*credential, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c := p.last; c != nil && (c.Status.Expires == nil || time.Now().Before(*c.Status.Expires)) {
-		return c, nil
+	last := p.last
+	if last != nil && !p.rejected && (last.Status.Expires == nil || time.Now().Before(*last.Status.Expires)) {
+		return last, nil
 	}
 	c, err := p.run(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("credential plugin %s: %w", p.command.Command, err)
 	}
-	p.last = c
+	if last != nil && last.Status.Certificate != c.Status.Certificate {
+		p.connections.CloseAll() // they were opened with the former one
+	}
+	p.last, p.rejected = c, false
 	return c, nil
 }
 
@@ -156,6 +177,9 @@ func (p *plugin) run(ctx context.Context) (*credential, error) {
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, os.Stderr
 	if err := command.Run(); err != nil {
+		if missing := errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist); missing && p.command.InstallHint != "" {
+			err = fmt.Errorf("%w: %s", err, p.command.InstallHint)
+		}
 		return nil, err
 	}
 	c := &credential{}

@@ -1,18 +1,24 @@
 package worker
 
 import (
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/portico-platform/portico/services/kit/run/peertls"
 )
 
 // TestCredentialPlugin: a plugin of the specification's group is run once, with the cluster
@@ -88,4 +94,99 @@ func TestCredentialPlugin(t *testing.T) {
 	if _, err := ask(`echo '{"apiVersion":"client.authentication.k8s.io/v1beta1","kind":"ExecCredential","status":{"token":"x"}}'`)(); err == nil {
 		t.Error("a credential of another API group was accepted")
 	}
+}
+
+// TestCredentialCertificates: a changed certificate is used at once, although connections
+// with the former one are open. The command is relative to the configuration, the authority
+// may be in a file, and a missing plugin is explained.
+func TestCredentialCertificates(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	authority, err := peertls.NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"first", "second"} {
+		files, err := authority.Issue(dir, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		status := map[string]any{}
+		for field, path := range map[string]string{"clientCertificateData": files.Cert, "clientKeyData": files.Key} {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			status[field] = string(content)
+		}
+		raw, err := json.Marshal(map[string]any{"apiVersion": credentialGroup + "/v1beta1", "kind": "ExecCredential", "status": status})
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(name+".json", string(raw))
+	}
+	good := "first"
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if peers := r.TLS.PeerCertificates; len(peers) == 0 || !slices.Contains(peers[0].DNSNames, good) {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	server.TLS, server.EnableHTTP2 = &tls.Config{ClientAuth: tls.RequestClientCert}, true
+	server.StartTLS()
+	defer server.Close()
+	write("server.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	write("plugin", "#!/bin/sh\necho \"$KUBERNETES_EXEC_INFO\" > "+dir+"/info; cat "+dir+"/$1.json")
+	connect := func(command, arguments string) *http.Client {
+		t.Helper()
+		write("kubeconfig", `{"apiVersion":"v1","kind":"Config","current-context":"w","contexts":[{"name":"w","context":{"cluster":"c","user":"u"}}],
+			"clusters":[{"name":"c","cluster":{"server":"`+server.URL+`","certificate-authority":"server.crt"}}],
+			"users":[{"name":"u","user":{"exec":{"apiVersion":"`+credentialGroup+`/v1beta1","command":"`+command+`","args":[`+arguments+`],"installHint":"ask the operators","provideClusterInfo":true}}}]}`)
+		read, err := (&clientcmd.ClientConfigLoadingRules{ExplicitPath: filepath.Join(dir, "kubeconfig")}).Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := configFor(read, "w")
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := rest.HTTPClientFor(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return client
+	}
+	client := connect("./plugin", `"first"`)
+	for i, want := range []int{200, 200, 401, 200, 200} {
+		if i == 2 {
+			good = "second"
+			write("first.json", read(t, dir, "second.json"))
+		}
+		response, err := client.Get(server.URL)
+		if err != nil {
+			t.Fatalf("request %d: %v", i, err)
+		}
+		if response.Body.Close(); response.StatusCode != want {
+			t.Fatalf("request %d: %d, want %d", i, response.StatusCode, want)
+		}
+	}
+	if info := read(t, dir, "info"); !strings.Contains(info, base64.StdEncoding.EncodeToString([]byte(read(t, dir, "server.crt")))) {
+		t.Errorf("the plugin is told %s", info)
+	}
+	if _, err := connect("./missing", "").Get(server.URL); err == nil || !strings.Contains(err.Error(), "ask the operators") { //nolint:bodyclose // there is no response
+		t.Errorf("a missing plugin: %v", err)
+	}
+}
+
+func read(t *testing.T, dir, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
 }

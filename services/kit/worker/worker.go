@@ -97,7 +97,7 @@ func configFor(file *api.Config, service string) (*rest.Config, error) {
 	file = file.DeepCopy()
 	credentials, err := takePlugin(file, own)
 	if err != nil {
-		return nil, err
+		return nil, run.Usagef("--kubeconfig: %v", err)
 	}
 	config, err := clientcmd.NewNonInteractiveClientConfig(*file, own, nil, nil).ClientConfig()
 	if err != nil {
