@@ -48,6 +48,8 @@ var formats = map[string]Format{
 	"relative-path":       relativePath,
 	"cron":                cronSchedule,
 	"dns-search":          func(value string) []string { return validation.IsDNS1123Subdomain(strings.TrimSuffix(value, ".")) },
+	"relaxed-dns-search":  relaxedSearch,
+	"printable-env-name":  validation.IsRelaxedEnvVarName,
 	"domain-path":         domainPath,
 	"http-header":         validation.IsHTTPHeaderName,
 	"iscsi-name":          iscsiName,
@@ -82,6 +84,14 @@ func percentOfAll(value string) []string {
 		return []string{"must not be greater than 100%"}
 	}
 	return nil
+}
+
+// relaxedSearch is a domain to search, which may have underscores, or the root.
+func relaxedSearch(value string) []string {
+	if value == "." {
+		return nil
+	}
+	return validation.IsDNS1123SubdomainWithUnderscore(strings.TrimSuffix(value, "."))
 }
 
 // signer is a domain and a path, for example example.com/some-signer.

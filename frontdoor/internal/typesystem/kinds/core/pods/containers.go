@@ -13,7 +13,7 @@ import (
 // podContainers checks that container names are unique and that mounted volumes exist.
 func podContainers(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	volumes := volumesOf(c, m)
-	seen := map[string]bool{}
+	seen, lasting := map[string]bool{}, map[string]bool{}
 	for _, kind := range [...]string{"containers", "initContainers", "ephemeralContainers"} {
 		for i, container := range rules.Objects(m, kind) {
 			where := &field.Path{Parent: &field.Path{Parent: at, Name: kind}, Index: i}
@@ -22,13 +22,14 @@ func podContainers(c *rules.Check, m, _ map[string]any, at *field.Path) {
 				c.Duplicate(where.Field("name"), name)
 			}
 			seen[name] = true
+			lasting[name] = lasting[name] || kind != "ephemeralContainers"
 			mounts(c, container, volumes, where)
 			devices(c, container, volumes, where)
 			switch kind {
 			case "initContainers":
 				runsOnce(c, container, where)
 			case "ephemeralContainers":
-				debugs(c, container, seen, where)
+				debugs(c, container, lasting, where)
 			}
 		}
 	}
@@ -59,12 +60,24 @@ func runsOnce(c *rules.Check, container map[string]any, at *field.Path) {
 	if container["restartPolicy"] == "Always" && !c.Release.Before(sidecars) {
 		return
 	}
+	why := "must not be set for init containers"
+	if !c.Release.Before(sidecars) {
+		why = "may not be set for init containers without restartPolicy=Always"
+	}
 	for _, name := range [...]string{"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"} {
 		if container[name] != nil {
-			c.Forbidden(at.Field(name), "must not be set for init containers")
+			c.Forbidden(at.Field(name), why)
+		}
+	}
+	for i, policy := range rules.Objects(container, "resizePolicy") {
+		if policy["restartPolicy"] == "RestartContainer" {
+			c.Invalid(at.Field("resizePolicy").Item(i).Field("restartPolicy"), policy["restartPolicy"], "must not be set to 'RestartContainer' for non-sidecar initContainers")
 		}
 	}
 }
+
+// debugged is the first release whose ephemeral containers have no mounts of parts of volumes.
+var debugged, _ = release.Of("1.23")
 
 // debugs checks that an ephemeral container's target exists, and that it has no resources.
 func debugs(c *rules.Check, container map[string]any, containers map[string]bool, at *field.Path) {
@@ -73,6 +86,16 @@ func debugs(c *rules.Check, container map[string]any, containers map[string]bool
 	}
 	if resources := rules.Object(container, "resources"); len(rules.Object(resources, "limits"))+len(rules.Object(resources, "requests")) > 0 {
 		c.Forbidden(at.Field("resources"), "cannot be set for an Ephemeral Container")
+	}
+	if c.Release.Before(debugged) {
+		return
+	}
+	for i, mount := range rules.Objects(container, "volumeMounts") {
+		for _, name := range [...]string{"subPath", "subPathExpr"} {
+			if rules.Text(mount, name) != "" {
+				c.Forbidden(at.Field("volumeMounts").Item(i).Field(name), "cannot be set for an Ephemeral Container")
+			}
+		}
 	}
 }
 

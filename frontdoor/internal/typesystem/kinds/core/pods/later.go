@@ -8,7 +8,6 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
-	"github.com/portico-platform/portico/services/release"
 )
 
 // ownUsers checks that a pod with users of its own shares no other namespaces of the host.
@@ -157,16 +156,89 @@ func restartRules(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// gatedMutable is the first release in which pods that wait at a gate may narrow their node selector.
-var gatedMutable, _ = release.Of("1.27")
-
-// moreSelective checks that the node selector of a pod that waits at a gate only grows.
-func moreSelective(c *rules.Check, before, after map[string]any, at *field.Path) {
-	selector := rules.Object(after, "nodeSelector")
-	for key, value := range rules.Object(before, "nodeSelector") {
-		if selector[key] != value {
-			c.Invalid(at.Field("nodeSelector"), selector, "only additions to spec.nodeSelector are allowed (no mutations or deletions)")
-			return
+// containerRestarts checks, for all containers of a pod, when they are restarted and how long they
+// take to stop.
+func containerRestarts(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	system := rules.Text(rules.Object(m, "os"), "name")
+	for _, list := range containerLists {
+		for i, container := range rules.Objects(m, list) {
+			at := at.Field(list).Item(i)
+			for _, policy := range rules.Objects(container, "resizePolicy") {
+				if how := policy["restartPolicy"]; m["restartPolicy"] == "Never" && how != "NotRequired" {
+					c.Invalid(at.Field("resizePolicy"), how, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")
+				}
+			}
+			hooks := rules.Object(container, "lifecycle")
+			for _, hook := range [...]string{"postStart", "preStop"} {
+				sleeps(c, m, rules.Object(hooks, hook, "sleep"), at.Field("lifecycle").Field(hook).Field("sleep"))
+			}
+			stops(c, system, rules.Text(hooks, "stopSignal"), at.Field("lifecycle").Field("stopSignal"))
 		}
+	}
+}
+
+// sleeps checks that a pause is no longer than a pod has to stop.
+func sleeps(c *rules.Check, spec, pause map[string]any, at *field.Path) {
+	grace, ok := rules.Whole(spec["terminationGracePeriodSeconds"])
+	if n := rules.Number(pause, "seconds"); pause != nil && ok && (n < 0 || n > grace) {
+		c.Invalid(at, n, fmt.Sprintf("must be non-negative and less than terminationGracePeriodSeconds (%d)", grace))
+	}
+}
+
+// stops checks that the operating system of a pod has a signal.
+func stops(c *rules.Check, system, signal string, at *field.Path) {
+	switch {
+	case signal == "":
+	case system == "":
+		c.Forbidden(at, "may not be set for containers with empty `spec.os.name`")
+	case system == windows && signal != "SIGKILL" && signal != "SIGTERM":
+		c.NotSupported(at, signal, "SIGKILL", "SIGTERM")
+	}
+}
+
+// hostnameOverride checks that a pod with a name of its own on its host has no other.
+func hostnameOverride(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if m["hostnameOverride"] == nil {
+		return
+	}
+	for _, name := range [...]string{"setHostnameAsFQDN", "hostNetwork"} {
+		if m[name] == true {
+			c.Forbidden(at.Field("hostnameOverride"), "may not be specified when "+name+" is true")
+		}
+	}
+}
+
+// filesOfVolumes checks that variables from files come from volumes that end with the pod.
+func filesOfVolumes(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	volumes := volumesOf(c, m)
+	for _, list := range [...]string{"initContainers", "containers", "ephemeralContainers"} {
+		for i, container := range rules.Objects(m, list) {
+			for j, variable := range rules.Objects(container, "env") {
+				name := rules.Text(rules.Object(variable, "valueFrom", "fileKeyRef"), "volumeName")
+				at := at.Field(list).Item(i).Field("env").Item(j).Field("valueFrom").Field("fileKeyRef").Field("volumeName")
+				switch volume := volumes[name]; {
+				case name == "":
+				case volume == nil:
+					c.NotFound(at, name)
+				case volume["emptyDir"] == nil:
+					c.Invalid(at, name, "referenced volume must be of type emptyDir")
+				}
+			}
+		}
+	}
+}
+
+// recursiveReadOnly checks that a mount whose mounts below are read-only is read-only itself.
+func recursiveReadOnly(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	how := m["recursiveReadOnly"]
+	if how != "Enabled" && how != "IfPossible" {
+		return
+	}
+	at = at.Parent.Field("recursiveReadOnly")
+	if m["readOnly"] != true {
+		c.Forbidden(at, "may only be specified when readOnly is true")
+	}
+	if way := m["mountPropagation"]; way != nil && way != "None" {
+		c.Forbidden(at, "may only be specified when mountPropagation is None or not specified")
 	}
 }

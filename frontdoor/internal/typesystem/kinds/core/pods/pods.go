@@ -6,6 +6,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -38,8 +39,15 @@ func podImages(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// longestSearch limits the DNS search list in bytes, with spaces: resolvers read no more.
-const longestSearch = 256
+// longestSearch limits the DNS search list in bytes, with spaces: older resolvers read no more
+// than the former limit.
+const (
+	formerLongestSearch = 256
+	longestSearch       = 2048
+)
+
+// longSearches is the first release with the longer list.
+var longSearches, _ = release.Of("1.26")
 
 func podDNS(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	config := rules.Object(m, "dnsConfig")
@@ -54,9 +62,13 @@ func podDNS(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	case len(rules.List(config, "nameservers")) == 0:
 		c.Required(at.Field("nameservers"), "must provide at least one DNS nameserver when `dnsPolicy` is None")
 	}
-	if searches := rules.Texts(config, "searches"); len(strings.Join(searches, " ")) > longestSearch {
+	limit := longestSearch
+	if c.Release.Before(longSearches) {
+		limit = formerLongestSearch
+	}
+	if searches := rules.Texts(config, "searches"); len(strings.Join(searches, " ")) > limit {
 		c.Invalid(at.Field("searches"), searches,
-			fmt.Sprintf("must not have more than %d characters (including spaces) in the search list", longestSearch))
+			fmt.Sprintf("must not have more than %d characters (including spaces) in the search list", limit))
 	}
 }
 

@@ -1,36 +1,12 @@
 package pods
 
 import (
-	"maps"
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services/tree"
 )
-
-// keepAllButEphemeralContainers reverts all changes but those of ephemeral containers in a
-// write of the subresource ephemeralcontainers.
-func keepAllButEphemeralContainers(w kinds.Write, obj, old map[string]any) {
-	if w.Subresource != "ephemeralcontainers" {
-		return
-	}
-	added, given := rules.AsObject(obj["spec"])["ephemeralContainers"]
-	for field := range obj {
-		if field != "metadata" {
-			kinds.Keep(obj, old, field)
-		}
-	}
-	spec := maps.Clone(rules.AsObject(old["spec"]))
-	delete(spec, "ephemeralContainers")
-	if given {
-		spec["ephemeralContainers"] = added
-	}
-	obj["spec"], obj["status"] = spec, old["status"]
-	for _, field := range []string{"labels", "annotations", "ownerReferences", "finalizers"} {
-		kinds.Keep(tree.Object(obj, "metadata"), tree.Object(old, "metadata"), field)
-	}
-}
 
 // showGates sets the condition of a new pod with scheduling gates: the scheduler ignores
 // such pods.

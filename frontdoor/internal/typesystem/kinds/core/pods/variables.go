@@ -7,11 +7,15 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/resources"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
+// envFiles is the first release in which variables may come from files of volumes.
+var envFiles, _ = release.Of("1.35")
+
 // sources are the fields of valueFrom.
-var sources = [...]string{"fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef"}
+var sources = [...]string{"fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"}
 
 // valueOrSource checks that a variable with valueFrom has exactly one source and no value.
 func valueOrSource(c *rules.Check, m, _ map[string]any, at *field.Path) {
@@ -28,7 +32,11 @@ func valueOrSource(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	at = at.Field("valueFrom")
 	switch valued := rules.Text(m, "value") != ""; {
 	case given == 0:
-		c.Invalid(at, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`")
+		listed := "`fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
+		if !c.Release.Before(envFiles) {
+			listed = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+		}
+		c.Invalid(at, "", "must specify one of: "+listed)
 	case valued:
 		c.Invalid(at, "", "may not be specified when `value` is not empty")
 	case given > 1:
@@ -47,6 +55,9 @@ func envSource(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
+// hostIPs is the first release whose pods have all addresses of their host.
+var hostIPs, _ = release.Of("1.29")
+
 // Fields of a pod that fieldRef supports for variables and for files, and all fields that
 // it can parse.
 var (
@@ -57,7 +68,11 @@ var (
 )
 
 func envField(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	podField(c, rules.Object(m, "fieldRef"), ofVariables, at.Field("fieldRef"))
+	allowed := ofVariables
+	if !c.Release.Before(hostIPs) {
+		allowed = slices.Insert(slices.Clone(allowed), slices.Index(allowed, "status.hostIP")+1, "status.hostIPs")
+	}
+	podField(c, rules.Object(m, "fieldRef"), allowed, at.Field("fieldRef"))
 }
 
 // volumeField validates the source of a file in a downward API volume. at is the path of
@@ -106,7 +121,7 @@ func podField(c *rules.Check, reference map[string]any, allowed []string, at *fi
 		path = "spec.nodeName" // spec.host is the former name
 	}
 	switch {
-	case !slices.Contains(ofPods, path):
+	case !slices.Contains(ofPods, path) && !slices.Contains(allowed, path):
 		unknown("field label not supported: " + path)
 	case !slices.Contains(allowed, path):
 		c.NotSupported(at.Field("fieldPath"), path, allowed...)

@@ -10,6 +10,9 @@ import (
 
 // Functions are the functions that the file of pods refers to.
 var Functions = kinds.Functions{
+	Checks: map[string]rules.CheckFunc{
+		"wholePodResources": wholePodResources,
+	},
 	Derive: map[string]rules.DeriveFunc{
 		"qualityOfService": qualityOfService,
 		"wholePodRequests": wholePodRequests,

@@ -1,12 +1,12 @@
-package pods
+package updates
 
 import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// debugging is the subresource that adds ephemeral containers.
-const debugging = "ephemeralcontainers"
+// containerLists are the fields of a pod's spec with lists of type Container.
+var containerLists = [...]string{"initContainers", "containers"}
 
 // podChanges checks the immutable fields of a pod: in the spec only images, the deadline
 // and further tolerations can change; a subresource adds ephemeral containers.
@@ -20,6 +20,16 @@ func podChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 		return
 	}
 	at = at.Field("spec")
+	if _, mirrors := rules.Object(old, "metadata", "annotations")[c.Vocabulary.Qualified("", "config.mirror")]; mirrors {
+		switch c.Subresource {
+		case debugging:
+			c.Forbidden(at, "static pods do not support ephemeral containers")
+			return
+		case resizing:
+			c.Forbidden(at, "static pods cannot be resized")
+			return
+		}
+	}
 	for _, name := range containerLists {
 		if len(rules.List(before, name)) != len(rules.List(after, name)) {
 			c.Forbidden(at.Field(name), "pod updates may not add or remove containers")
@@ -33,13 +43,16 @@ func podChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	case debugging:
 		debuggers(c, before, after, at)
 	case resizing:
-		resized(c, before, after, at)
+		resized(c, old, after, at)
 	}
 	was, is := fixedSpec(before, c.Subresource), fixedSpec(after, c.Subresource)
 	if !c.Release.Before(gatedMutable) && len(rules.List(before, "schedulingGates")) > 0 {
 		moreSelective(c, before, after, at)
-		delete(was, "nodeSelector")
-		delete(is, "nodeSelector")
+		narrower(c, before, after, at)
+		for spec, fixed := range map[*map[string]any]map[string]any{&before: was, &after: is} {
+			delete(fixed, "nodeSelector")
+			fixed["affinity"] = withoutNodeAffinity(*spec)
+		}
 	}
 	if !rules.Same(was, is) {
 		c.Forbidden(at, "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, "+
@@ -85,23 +98,6 @@ type toleration struct{ key, operator, value, effect string }
 
 func tolerationOf(t map[string]any) toleration {
 	return toleration{rules.Text(t, "key"), rules.Text(t, "operator"), rules.Text(t, "value"), rules.Text(t, "effect")}
-}
-
-// debuggers checks that ephemeral containers are only added.
-func debuggers(c *rules.Check, before, after map[string]any, at *field.Path) {
-	const name = "ephemeralContainers"
-	now := map[string]map[string]any{}
-	for _, container := range rules.Objects(after, name) {
-		now[rules.Text(container, "name")] = container
-	}
-	for _, container := range rules.Objects(before, name) {
-		switch is, ok := now[rules.Text(container, "name")]; {
-		case !ok:
-			c.Forbidden(at.Field(name), "existing ephemeral containers "+field.Display(container["name"])+" may not be removed")
-		case !rules.Same(is, container):
-			c.Forbidden(at.Field(name), "existing ephemeral containers "+field.Display(container["name"])+" may not be changed")
-		}
-	}
 }
 
 // fixedSpec returns the immutable part of a pod's spec.
