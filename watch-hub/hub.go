@@ -19,6 +19,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/kit/etcd/atrest"
 	"github.com/portico-platform/portico/services/kit/etcd/epoch"
 	"github.com/portico-platform/portico/services/kit/retry"
@@ -35,6 +36,9 @@ const (
 	progressEvery = time.Second
 	// idleEvery is the interval at which unchanged progress is published.
 	idleEvery = 3 * time.Second
+	// privateIdleEvery is that interval on a bus of this process, which loses a message only
+	// if the follower is overrun. Each report wakes all followers.
+	privateIdleEvery = 15 * time.Second
 	// standbyEvery is the interval at which a hub that does not publish changes
 	// publishes its progress of the time before. When the publishing hub is dead or
 	// frozen, or does not receive what etcd sends, followers notice after twice this time
@@ -296,6 +300,9 @@ func (h *Hub) take(run history.Run) {
 		h.publish()
 	}
 	pause := idleEvery
+	if bus.Private(h.config.Bus) {
+		pause = privateIdleEvery
+	}
 	if run.Through > h.publishedThrough {
 		// etcd's progress arrives every progressEvery, sometimes a little early.
 		pause = progressEvery / 2

@@ -20,6 +20,7 @@ import (
 const (
 	defaultBuffer  = 8 << 20
 	defaultSilence = 6 * time.Second
+	privateSilence = 30 * time.Second // on a bus of this process
 	// channelLength is the number of messages that the NATS client buffers before the inbox.
 	channelLength = 1024
 	// flushTimeout bounds the wait until NATS has registered a new subscription.
@@ -39,7 +40,8 @@ type Source struct {
 	// Buffer bounds the messages that wait for a follower, in bytes; 0 is 8 MiB.
 	Buffer int
 	// Silence is how long a follower receives nothing before it requests a replay; 0 is
-	// 6 s, twice the interval at which an idle hub reports its progress.
+	// twice the interval at which an idle hub reports its progress: 6 s, and 30 s on a bus of
+	// this process.
 	Silence time.Duration
 	// Opener opens sealed messages; nil creates one for every stream. It is not used with
 	// the embedded server of this process, where nothing is sealed.
@@ -79,7 +81,12 @@ type Stream struct {
 // Follow starts the sequence after a revision. It ends with ctx or Close.
 func (s Source) Follow(ctx context.Context, gr resource.GroupResource, after int64) (*Stream, error) {
 	s.Buffer = cmp.Or(s.Buffer, defaultBuffer)
-	s.Silence = cmp.Or(s.Silence, defaultSilence)
+	if s.Silence == 0 {
+		s.Silence = defaultSilence
+		if bus.Private(s.Bus) {
+			s.Silence = privateSilence
+		}
+	}
 	s.confirm = cmp.Or(s.confirm, defaultConfirm)
 	if s.Opener == nil {
 		s.Opener = NewOpener(s.Hub, nil, slog.New(slog.DiscardHandler))

@@ -49,6 +49,9 @@ func (h *Handlers) Check(ctx context.Context) error {
 			}
 			return nil
 		}
+		if len(*h.table.Load()) == 0 {
+			continue // nothing is checked, so nobody needs the lease
+		}
 		if now := h.now(); now.Sub(renewed) >= renewEvery {
 			renewed = now
 			if _, err := l.renew(ctx, now); err != nil && ctx.Err() == nil {
