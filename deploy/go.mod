@@ -22,6 +22,7 @@ require (
 	github.com/smallstep/certificates v0.30.2
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
+	github.com/yuin/goldmark v1.8.7
 	go.etcd.io/etcd/client/pkg/v3 v3.7.3
 	go.etcd.io/etcd/client/v3 v3.7.3
 	go.etcd.io/etcd/etcdutl/v3 v3.7.3
@@ -52,6 +53,7 @@ require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/moby/spdystream v0.5.1 // indirect
 	github.com/mxk/go-flowrate v0.0.0-20140419014527-cca7078d478f // indirect
+	github.com/portico-platform/portico/docs v0.0.0 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
 	golang.org/x/exp v0.0.0-20260908205506-85c1c2202aba // indirect
@@ -179,6 +181,7 @@ replace (
 	github.com/portico-platform/portico/authn => ../authn
 	github.com/portico-platform/portico/authz => ../authz
 	github.com/portico-platform/portico/csr-signer => ../csr-signer
+	github.com/portico-platform/portico/docs => ../docs
 	github.com/portico-platform/portico/frontdoor => ../frontdoor
 	github.com/portico-platform/portico/lifecycle => ../lifecycle
 	github.com/portico-platform/portico/services => ../services

@@ -145,7 +145,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	if err != nil {
 		return nil, err
 	}
-	pages, err := c.console.New(n.Vocabulary, discovery.Version(n.Release).GitVersion)
+	pages, err := c.console.New(n.Vocabulary, console.Documented{Types: types, Flags: n.Flags, Version: discovery.Version(n.Release).GitVersion})
 	if err != nil {
 		return nil, err
 	}

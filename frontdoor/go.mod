@@ -13,10 +13,12 @@ require (
 	github.com/hashicorp/golang-lru/v2 v2.0.7
 	github.com/klauspost/compress v1.20.3
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822
+	github.com/portico-platform/portico/docs v0.0.0
 	github.com/portico-platform/portico/services v0.0.0
 	github.com/prometheus/client_golang v1.24.0
 	github.com/robfig/cron/v3 v3.0.1
 	github.com/spf13/pflag v1.0.10
+	github.com/yuin/goldmark v1.8.7
 	golang.org/x/net v0.61.0
 	golang.org/x/sync v0.24.0
 	google.golang.org/protobuf v1.36.12
@@ -118,3 +120,5 @@ require (
 replace github.com/portico-platform/portico/services => ../services
 
 replace github.com/portico-platform/portico/services/kit => ../services/kit
+
+replace github.com/portico-platform/portico/docs => ../docs

@@ -20,7 +20,7 @@ import (
 
 // metricsFile lists all metrics of the suite: the alerts and the dashboard are checked
 // against it.
-const metricsFile = root + "/deploy/monitoring/metrics.txt"
+const metricsFile = root + "/docs/reference/metrics.txt"
 
 // TestMetrics scrapes every process of a suite, and the all-in-one: what is listed is there,
 // with its labels and in those processes. PORTICO_UPDATE=1 writes the list.

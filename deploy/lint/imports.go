@@ -20,6 +20,8 @@ const (
 	// sdk is the module that admission services of others are built with, and examples the
 	// folder of such services, each a module.
 	sdk, examples = "admission/sdk", "admission/examples"
+	// documentation is the module of the pages that the front door shows.
+	documentation, shower = "docs", "frontdoor"
 	// maxDepth bounds the number of packages on any import path from the program of the
 	// front door to the package of object keys.
 	maxDepth             = 9
@@ -85,7 +87,7 @@ func mayImport(module, other string) bool {
 	if strings.HasPrefix(module, examples+"/") {
 		return other == contracts || other == sdk
 	}
-	return other == contracts || other == kit
+	return other == contracts || other == kit || module == shower && other == documentation
 }
 
 // heavy returns words in the names of modules that only services/kit and the services need.

@@ -159,6 +159,7 @@ replace (
 	github.com/portico-platform/portico/authz => ../../authz
 	github.com/portico-platform/portico/csr-signer => ../../csr-signer
 	github.com/portico-platform/portico/deploy => ..
+	github.com/portico-platform/portico/docs => ../../docs
 	github.com/portico-platform/portico/frontdoor => ../../frontdoor
 	github.com/portico-platform/portico/lifecycle => ../../lifecycle
 	github.com/portico-platform/portico/services => ../../services

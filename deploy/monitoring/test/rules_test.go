@@ -24,7 +24,7 @@ var targetLabels = []string{"job", "instance", "namespace", "pod"}
 // tests check.
 func metrics(t *testing.T) map[string][]string {
 	t.Helper()
-	content, err := os.ReadFile("../metrics.txt")
+	content, err := os.ReadFile("../../../docs/reference/metrics.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,25 +1,21 @@
-// Package console serves the web console: files that are the same for everybody, and the
+// Package console serves the web console and the documentation: files that are the same for everybody, and the
 // exchange of a code of OpenID Connect for a token. All that the console shows comes from the
 // API, with the rights of the user who is logged in.
 package console
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"encoding/json"
 	"io/fs"
-	"mime"
 	"net/http"
-	"path"
 	"strings"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/docsite"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/frontdoor/internal/http/static"
 	"github.com/portico-platform/portico/services/kit/run/routes"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -42,15 +38,18 @@ type Settings struct {
 
 // Register declares the flags.
 func (s *Settings) Register(fs *pflag.FlagSet) {
-	fs.BoolVar(&s.on, "console", true, "serve the web console at /console/, to anyone who can connect; it has the rights of the user who logs in")
+	fs.BoolVar(&s.on, "console", true, "serve the web console at /console/ and the documentation at /docs/, to anyone who can connect; the console has the rights of the user who logs in")
 	s.oidc.register(fs)
 }
+
+// Documented is what the documentation is about.
+type Documented = docsite.Options
 
 // Console serves the pages; nil serves none.
 type Console struct{ router http.Handler }
 
 // New returns what the flags say. Invalid flags are usage errors.
-func (s *Settings) New(v vocabulary.Vocabulary, version string) (*Console, error) {
+func (s *Settings) New(v vocabulary.Vocabulary, docs Documented) (*Console, error) {
 	if !s.on {
 		return nil, s.oidc.unused()
 	}
@@ -63,7 +62,7 @@ func (s *Settings) New(v vocabulary.Vocabulary, version string) (*Console, error
 		return nil, err
 	}
 	settings, err := json.Marshal(map[string]any{
-		"version": version, "vocabulary": v.Name, "oidc": login != nil,
+		"version": docs.Version, "vocabulary": v.Name, "oidc": login != nil,
 		"groups": map[string]string{
 			"meta": v.Group("meta."), "discovery": v.Group("apidiscovery."),
 			"authentication": v.Group("authentication."), "authorization": v.Group("authorization."),
@@ -72,24 +71,25 @@ func (s *Settings) New(v vocabulary.Vocabulary, version string) (*Console, error
 	if err != nil {
 		return nil, err
 	}
-	files["settings.json"] = newFile("settings.json", settings)
+	files["settings.json"] = static.New("settings.json", settings)
 	router := routes.New()
 	router.Get(prefix, http.RedirectHandler(prefix+"/", http.StatusMovedPermanently).ServeHTTP)
 	router.Get(prefix+"/*", files.serve)
+	docsite.New(docs).Routes(router)
 	if login != nil {
 		login.routes(router)
 	}
 	return &Console{router: router}, nil
 }
 
-// Pages is the stage that serves the console. Its files need no credentials: who has none
-// needs them to log in.
+// Pages is the stage that serves the console and the documentation. They need no credentials: who
+// has none needs the console to log in, and the documentation is that of every installation.
 func (c *Console) Pages(next request.Handler) request.Handler {
 	if c == nil {
 		return next
 	}
 	return func(w http.ResponseWriter, r *request.Request) error {
-		if r.URL.Path != prefix && !strings.HasPrefix(r.URL.Path, prefix+"/") {
+		if !within(prefix, r.URL.Path) && !within(docsite.Prefix, r.URL.Path) {
 			return next(w, r)
 		}
 		r.Verb = strings.ToLower(r.Method)
@@ -105,19 +105,13 @@ func (c *Console) Pages(next request.Handler) request.Handler {
 	}
 }
 
+// within reports whether a path is a folder or below it.
+func within(folder, path string) bool {
+	return path == folder || strings.HasPrefix(path, folder+"/")
+}
+
 // files are the contents by path.
-type files map[string]*file
-
-type file struct {
-	content     []byte
-	contentType string
-	etag        string
-}
-
-func newFile(name string, content []byte) *file {
-	sum := sha256.Sum256(content)
-	return &file{content: content, contentType: mime.TypeByExtension(path.Ext(name)), etag: `"` + hex.EncodeToString(sum[:8]) + `"`}
-}
+type files map[string]*static.File
 
 func load() (files, error) {
 	found := files{}
@@ -126,7 +120,7 @@ func load() (files, error) {
 			return err
 		}
 		content, err := assets.ReadFile(name)
-		found[strings.TrimPrefix(name, "assets/")] = newFile(name, content)
+		found[strings.TrimPrefix(name, "assets/")] = static.New(name, content)
 		return err
 	})
 }
@@ -136,13 +130,5 @@ func (all files) serve(w http.ResponseWriter, r *http.Request) {
 	if name == "" {
 		name = "index.html"
 	}
-	f := all[name]
-	if f == nil {
-		http.Error(w, "404 page not found", http.StatusNotFound)
-		return
-	}
-	w.Header().Set("Content-Type", f.contentType)
-	w.Header().Set("Etag", f.etag)
-	w.Header().Set("Cache-Control", "no-cache")
-	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(f.content))
+	all[name].ServeHTTP(w, r)
 }

@@ -23,7 +23,7 @@ func parse(t *testing.T, args ...string) (*Console, error) {
 	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	return s.New(vocabulary.Platform(), "v1.21")
+	return s.New(vocabulary.Platform(), Documented{Version: "v1.21"})
 }
 
 // ask sends a request through the stage; reached is whether it got to the next one.
@@ -52,6 +52,8 @@ func TestPages(t *testing.T) {
 		"/console/none":          {404, "text/plain", "not found"},
 		"/console/../go.mod":     {404, "text/plain", "not found"},
 		"/console/login":         {404, "text/plain", "not found"}, // no issuer
+		"/docs":                  {301, "text/html", "/docs/"},
+		"/docs/":                 {200, "text/html", "tutorial.md"},
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.URL.Path = path
@@ -63,7 +65,7 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s: its policy is %q", path, got)
 		}
 	}
-	for _, path := range []string{"/", "/consolex", "/api", "/Console/"} {
+	for _, path := range []string{"/", "/consolex", "/api", "/Console/", "/docsx", "/Docs/"} {
 		if _, reached := ask(c, httptest.NewRequest("GET", path, nil)); !reached {
 			t.Errorf("%s is the console's", path)
 		}
@@ -90,7 +92,7 @@ func TestFilesKeepThePolicy(t *testing.T) {
 		if name == "icon.svg" {
 			continue // names its namespace
 		}
-		if found := forbidden.Find(f.content); found != nil {
+		if found := forbidden.Find(f.Content()); found != nil {
 			t.Errorf("%s has %q", name, found)
 		}
 	}

@@ -1,0 +1,3 @@
+module github.com/portico-platform/portico/docs
+
+go 1.26.0
