@@ -26,6 +26,7 @@ rules:
 - {level: Metadata, resources: [{group: "", resources: [secrets, serviceaccounts/token]}, {group: authentication.platform.io}]}
 - {level: RequestResponse, omitManagedFields: true, resources: [{group: "", resources: [configmaps]}], namespaces: [default], omitStages: []}
 - {level: Request, resources: [{group: "", resources: [namespaces]}]}
+- {level: Metadata, resources: [{group: batch}]}
 - {level: Metadata, nonResourceURLs: [/version]}
 `
 
@@ -108,6 +109,7 @@ func TestAuditPolicy(t *testing.T) {
 	f.bodies(t)
 	f.credentials(t)
 	f.watches(t)
+	f.deprecated(t)
 	f.unlogged(t)
 	f.reloaded(t, policy)
 	f.whole(t)
@@ -185,6 +187,15 @@ func (f auditFile) credentials(t *testing.T) {
 		if strings.Contains(string(text), confidential) {
 			t.Errorf("the log contains %.20s", confidential)
 		}
+	}
+}
+
+// deprecated asks for a version that a later release removes: the event says so.
+func (f auditFile) deprecated(t *testing.T) {
+	ok(t, f.Cluster, cluster.Request{Path: "/apis/batch/v1beta1/namespaces/default/cronjobs/"})
+	e := f.first(t, "an event of a deprecated version", func(e auditEvent) bool { return strings.HasPrefix(e.RequestURI, "/apis/batch/v1beta1/namespaces/default/") })
+	if e.Annotations["platform.io/deprecated"] != "true" || e.Annotations["platform.io/removed-release"] != "1.25" {
+		t.Errorf("the annotations are %v", e.Annotations)
 	}
 }
 

@@ -34,6 +34,14 @@ func webhookTokens() {
 		t.Fix.Hook.Answer(tok, Obj{"authenticated": false, "user": Obj{"username": "hanna"}})
 		t.Unauthorized(Token(tok))
 	}, On(Hooked))
+	s.Check("HOOK-08", "authenticated false: 401 with the error text of the reply", func(t *T) {
+		tok := t.Name("tok")
+		t.Fix.Hook.Answer(tok, Obj{"authenticated": false, "error": "this badge has expired"})
+		t.Contains("message", t.GET("/api", As(Token(tok))).Status(401, "Unauthorized").Str("message"), "this badge has expired")
+		tok = t.Name("tok")
+		t.Fix.Hook.Answer(tok, Obj{"authenticated": true, "error": "ignored", "user": Obj{"username": "hanna"}})
+		t.Eq("username", t.WhoAmI(As(Token(tok))).Str("username"), "hanna")
+	}, On(Hooked), PlatformOnly("the original keeps the text to itself"))
 	s.Check("HOOK-04", "decisions are cached for --authentication-token-webhook-cache-ttl", func(t *T) {
 		tok := t.Name("tok")
 		t.Fix.Hook.Answer(tok, Obj{"authenticated": true, "user": Obj{"username": "hanna"}})
