@@ -76,8 +76,8 @@ func (d *described) describe(t *Type, k *kinds.Kind) {
 	if k.Singular != "" {
 		t.Singular = k.Singular
 	}
-	if k.Names != "" {
-		t.NameRule = k.Names
+	if names := k.NamesIn(d.release); names != "" {
+		t.NameRule = names
 	}
 	if k.StoredIn != nil {
 		t.Key.Group = d.vocabulary.Group(*k.StoredIn)

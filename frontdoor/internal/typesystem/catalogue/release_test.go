@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue/runtimeconfig"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -30,6 +31,15 @@ func TestReleases(t *testing.T) {
 			}
 		}
 		return served, types
+	}
+	for r, want := range map[release.Release]kinds.NameRule{release.V121: "label1035", release.V136: "label"} {
+		c, err := New(Options{Vocabulary: vocabulary.K8s(), Release: r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ty, ok := c.Lookup("", "v1", "services"); !ok || ty.NameRule != want {
+			t.Errorf("%s: names of Services have the rule %s, want %s", r, ty.NameRule, want)
+		}
 	}
 	want := []string{"/v1", "apiregistration./v1", "apps/v1", "events./v1", "authentication./v1", "authorization./v1", "autoscaling/v2", "autoscaling/v1",
 		"batch/v1", "certificates./v1", "networking./v1", "policy/v1", "rbac.authorization./v1", "storage./v1", "admissionregistration./v1", "apiextensions./v1",

@@ -61,6 +61,18 @@ type Kind struct {
 // Change is what a release changes about the behavior of a kind.
 type Change struct {
 	Generation Generation `json:"generation"`
+	Names      NameRule   `json:"names"`
+}
+
+// NamesIn returns the rule for names in a release; "" for the usual one.
+func (k *Kind) NamesIn(r release.Release) NameRule {
+	rule := k.Names
+	for _, name := range slices.SortedFunc(maps.Keys(k.Changes), byRelease) {
+		if changed := k.Changes[name].Names; changed != "" && !before(r, name) {
+			rule = changed
+		}
+	}
+	return rule
 }
 
 // Of returns the columns and the behavior of the kind in a release.
@@ -72,8 +84,8 @@ func (k *Kind) Of(r release.Release) (columns []Column, behavior Behavior) {
 	}
 	behavior = k.Behavior
 	for _, name := range slices.SortedFunc(maps.Keys(k.Changes), byRelease) {
-		if !before(r, name) {
-			behavior.Generation = k.Changes[name].Generation
+		if changed := k.Changes[name].Generation; changed != "" && !before(r, name) {
+			behavior.Generation = changed
 		}
 	}
 	return columns, behavior

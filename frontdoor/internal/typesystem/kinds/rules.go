@@ -25,8 +25,10 @@ type Rules struct {
 	Required []string `json:"required"`
 	Optional []string `json:"optional"`
 	// Fixed fields are immutable. The fields of Once are immutable once they are set.
-	Fixed []string `json:"fixed"`
-	Once  []string `json:"once"`
+	// Mutable fields of a later release are neither any more.
+	Fixed   []string `json:"fixed"`
+	Once    []string `json:"once"`
+	Mutable []string `json:"mutable"`
 	// Fields are the rules of single fields.
 	Fields map[string]*Field `json:"fields"`
 	// Specified maps the names of fields in the specification to those of the document. The

@@ -71,7 +71,8 @@ func (r *Rules) change(later *Rules) {
 	r.Checks, r.CheckFuncs = slices.Concat(r.Checks, later.Checks), slices.Concat(r.CheckFuncs, later.CheckFuncs)
 	r.Required = append(without(r.Required, later.Optional), later.Required...)
 	r.Optional = append(without(r.Optional, later.Required), later.Optional...)
-	r.Fixed, r.Once = slices.Concat(r.Fixed, later.Fixed), slices.Concat(r.Once, later.Once)
+	r.Fixed = slices.Concat(without(r.Fixed, later.Mutable), later.Fixed)
+	r.Once = slices.Concat(without(r.Once, later.Mutable), later.Once)
 	r.OneOf, r.AtMostOne = slices.Concat(r.OneOf, later.OneOf), slices.Concat(r.AtMostOne, later.AtMostOne)
 	fields := maps.Clone(r.Fields)
 	if fields == nil {

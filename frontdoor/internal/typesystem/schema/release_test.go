@@ -90,7 +90,19 @@ func TestLaterRules(t *testing.T) {
 		"claim twice":       {"resource./v1/resourceclaims", `spec: {devices: {requests: [{name: a, exactly: {deviceClassName: b}}, {name: a, exactly: {deviceClassName: b}}]}}`, "spec.devices.requests[1].name: Duplicate value"},
 		"slice":             {"resource./v1/resourceslices", `spec: {driver: a, pool: {name: b, resourceSliceCount: 1}}`, "spec: Required value: exactly one of"},
 		"address":           {"networking./v1/ipaddresses", `spec: {}`, "spec.parentRef: Required value"},
-		"range":             {"networking./v1/servicecidrs", `spec: {cidrs: [10.0.0.1]}`, "spec.cidrs: Invalid value"},
+		"range":             {"networking./v1/servicecidrs", `spec: {cidrs: [10.0.0.1]}`, "spec.cidrs[0]: Invalid value"},
+		"attributes, none":  {"storage./v1/volumeattributesclasses", `{driverName: a, parameters: {}}`, "parameters: Required value: must contain at least one key/value pair"},
+		"ranges":            {"networking./v1/servicecidrs", `spec: {cidrs: [10.0.0.0/24, 10.1.0.0/24]}`, "spec.cidrs: Invalid value: [\"10.0.0.0/24\",\"10.1.0.0/24\"]: may specify no more than one IP for each IP family"},
+		"3 ranges":          {"networking./v1/servicecidrs", `spec: {cidrs: [10.0.0.0/24, "fd00::/112", 10.1.0.0/24]}`, "may only hold up to 2 values"},
+		"range, host bits":  {"networking./v1/servicecidrs", `spec: {cidrs: [10.0.0.1/24]}`, "spec.cidrs[0]: Invalid value: \"10.0.0.1/24\": must not have bits set beyond the prefix length"},
+		"preferred holder":  {"coordination./v1/leases", `spec: {preferredHolder: a}`, "spec.preferredHolder: Forbidden: may only be specified if `strategy` is defined"},
+		"lease strategy":    {"coordination./v1/leases", `spec: {strategy: Best}`, "Unsupported value: \"Best\""},
+		"hints":             {"discovery./v1/endpointslices", `{addressType: IPv4, endpoints: [{addresses: [10.1.2.3], hints: {forNodes: [{name: n1}, {name: n1}, {name: N_}]}}]}`, "endpoints[0].hints.forNodes[1].name: Duplicate value: \"n1\"\nendpoints[0].hints.forNodes[2].name: Invalid value: \"N_\""},
+		"one pod":           {"v1/persistentvolumeclaims", `spec: {accessModes: [ReadWriteOncePod, ReadWriteOnce], resources: {requests: {storage: 1Gi}}}`, "spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes"},
+		"data source":       {"v1/persistentvolumeclaims", `spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, dataSource: {kind: PersistentVolumeClaim, name: a}}`, "dataSourceRef:\n"},
+		"wrong source":      {"v1/persistentvolumeclaims", `spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, dataSourceRef: {kind: Pod, name: a, namespace: "b c"}}`, "spec.dataSourceRef.namespace: Invalid value: \"b c\""},
+		"two sources":       {"v1/persistentvolumeclaims", `spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, dataSource: {kind: PersistentVolumeClaim, name: a}, dataSourceRef: {kind: PersistentVolumeClaim, name: b}}`, "must match dataSourceRef"},
+		"driver's period":   {"storage./v1/csidrivers", `spec: {nodeAllocatableUpdatePeriodSeconds: 5}`, "spec.nodeAllocatableUpdatePeriodSeconds: Invalid value: 5: must be greater than or equal to 10 seconds"},
 		"attributes":        {"storage./v1/volumeattributesclasses", `driverName: ""`, "driverName: Required value"},
 		"policy":            {"admissionregistration./v1/validatingadmissionpolicies", `spec: {validations: [{expression: "true"}], matchConstraints: {}}`, "matchPolicy: Equivalent"},
 		"policy of nothing": {"admissionregistration./v1/validatingadmissionpolicies", `spec: {validations: [{expression: "true"}]}`, "spec.matchConstraints: Required value"},
@@ -139,6 +151,9 @@ func TestLaterChanges(t *testing.T) {
 	types, engine := newEngineOf(t, release.V136)
 	const job = `metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {manualSelector: true, selector: {matchLabels: {a: b}}, `
 	const pods = `template: {metadata: {labels: {a: b}}, spec: {restartPolicy: Never, containers: [{name: a, image: b}]`
+	const cluster = `metadata: {name: a, resourceVersion: "1"}, `
+	const claim = `metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, `
+	const set = `metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}, `
 	const gated = `metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {schedulingGates: [{name: g}], containers: [{name: a, image: b}]`
 	for name, c := range map[string]struct{ ty, before, after, want string }{
 		"suspended job": {"batch/v1/jobs", job + `suspend: true, ` + pods + `}}}`, job + `suspend: true, ` + pods + `, nodeSelector: {c: d}, affinity: {nodeAffinity: {}}}}}`, ""},
@@ -154,8 +169,26 @@ func TestLaterChanges(t *testing.T) {
 			gated + `, affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}, {matchExpressions: [{key: b, operator: Exists}]}]}}}}`, "nodeSelectorTerms: Invalid value"},
 		"other requirement": {"v1/pods", gated + `, affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}}`,
 			gated + `, affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: b, operator: Exists}]}]}}}}`, "nodeSelectorTerms[0]: Invalid value"},
-		"gated pod less": {"v1/pods", gated + `, nodeSelector: {a: b}}`, gated + `, nodeSelector: {a: c}}`, "only additions to spec.nodeSelector are allowed"},
-		"pod, no gate":   {"v1/pods", strings.Replace(gated, "schedulingGates: [{name: g}], ", "", 1) + `}`, strings.Replace(gated, "schedulingGates: [{name: g}], ", "", 1) + `, nodeSelector: {a: b}}`, "pod updates may not change fields"},
+		"ordinals":         {"apps/v1/statefulsets", set + `ordinals: {start: 1}}`, set + `ordinals: {start: 2}, minReadySeconds: 3, revisionHistoryLimit: 4, persistentVolumeClaimRetentionPolicy: {whenDeleted: Delete}}`, ""},
+		"service name":     {"apps/v1/statefulsets", set + `serviceName: a}`, set + `serviceName: b}`, "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals'"},
+		"second range":     {"networking.platform.io/v1/servicecidrs", cluster + `spec: {cidrs: [10.0.0.0/24]}`, cluster + `spec: {cidrs: [10.0.0.0/24, "fd00::/112"]}`, ""},
+		"other range":      {"networking.platform.io/v1/servicecidrs", cluster + `spec: {cidrs: [10.0.0.0/24]}`, cluster + `spec: {cidrs: [10.1.0.0/24]}`, "spec.cidrs[0]: Invalid value: \"10.1.0.0/24\": field is immutable"},
+		"no second range":  {"networking.platform.io/v1/servicecidrs", cluster + `spec: {cidrs: [10.0.0.0/24, "fd00::/112"]}`, cluster + `spec: {cidrs: [10.0.0.0/24]}`, "spec.cidrs: Invalid value"},
+		"driver":           {"storage.platform.io/v1/csidrivers", cluster + `spec: {podInfoOnMount: true, fsGroupPolicy: File}`, cluster + `spec: {podInfoOnMount: false, storageCapacity: true}`, ""},
+		"driver's modes":   {"storage.platform.io/v1/csidrivers", cluster + `spec: {volumeLifecycleModes: [Persistent]}`, cluster + `spec: {volumeLifecycleModes: [Ephemeral]}`, "spec.volumeLifecycleModes: Invalid value"},
+		"volume limit":     {"storage.platform.io/v1/csinodes", cluster + `spec: {drivers: [{name: a, nodeID: b, allocatable: {count: 1}}]}`, cluster + `spec: {drivers: [{name: a, nodeID: b, allocatable: {count: 2}}]}`, ""},
+		"driver's node":    {"storage.platform.io/v1/csinodes", cluster + `spec: {drivers: [{name: a, nodeID: b}]}`, cluster + `spec: {drivers: [{name: a, nodeID: c}]}`, "spec.drivers: Invalid value"},
+		"attributes":       {"storage.platform.io/v1/volumeattributesclasses", cluster + `driverName: a, parameters: {a: b}`, cluster + `driverName: a, parameters: {a: c}`, "parameters: Forbidden: updates to parameters are forbidden."},
+		"bound attributes": {"v1/persistentvolumeclaims", claim + `volumeAttributesClassName: a}, status: {phase: Bound}`, claim + `volumeAttributesClassName: b}, status: {phase: Bound}`, ""},
+		"free attributes":  {"v1/persistentvolumeclaims", claim + `volumeAttributesClassName: a}`, claim + `volumeAttributesClassName: b}`, "spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"},
+		"lost attributes":  {"v1/persistentvolumeclaims", claim + `volumeAttributesClassName: a}, status: {phase: Bound, currentVolumeAttributesClassName: a}`, claim + `volumeName: ""}, status: {phase: Bound}`, "update to nil is forbidden when status.currentVolumeAttributesClassName is not nil"},
+		"default class":    {"v1/persistentvolumeclaims", claim + `volumeName: ""}`, claim + `storageClassName: a}`, ""},
+		"other class":      {"v1/persistentvolumeclaims", claim + `storageClassName: b}`, claim + `storageClassName: a}`, "spec: Forbidden: spec is immutable"},
+		"recovered":        {"v1/persistentvolumeclaims", strings.Replace(claim, "1Gi", "5Gi", 1) + `volumeName: a}, status: {phase: Bound, capacity: {storage: 1Gi}}`, strings.Replace(claim, "1Gi", "2Gi", 1) + `volumeName: a}, status: {phase: Bound}`, ""},
+		"shrunk":           {"v1/persistentvolumeclaims", strings.Replace(claim, "1Gi", "5Gi", 1) + `volumeName: a}, status: {phase: Bound, capacity: {storage: 2Gi}}`, claim + `volumeName: a}, status: {phase: Bound}`, "field can not be less than status.capacity"},
+		"kept source":      {"v1/persistentvolumeclaims", claim + `dataSource: {kind: PersistentVolumeClaim, name: a}}`, claim + `dataSource: {kind: PersistentVolumeClaim, name: a}}`, ""},
+		"gated pod less":   {"v1/pods", gated + `, nodeSelector: {a: b}}`, gated + `, nodeSelector: {a: c}}`, "only additions to spec.nodeSelector are allowed"},
+		"pod, no gate":     {"v1/pods", strings.Replace(gated, "schedulingGates: [{name: g}], ", "", 1) + `}`, strings.Replace(gated, "schedulingGates: [{name: g}], ", "", 1) + `, nodeSelector: {a: b}}`, "pod updates may not change fields"},
 		"kept time zone": {"batch/v1/cronjobs", `metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {schedule: "1 * * * *", timeZone: Gone/Zone, jobTemplate: {spec: {` + pods + `}}}}}`,
 			`metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {schedule: "2 * * * *", timeZone: Gone/Zone, jobTemplate: {spec: {` + pods + `}}}}}`, ""},
 	} {

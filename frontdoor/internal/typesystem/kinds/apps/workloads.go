@@ -7,6 +7,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -118,12 +119,20 @@ func isNone(value any) bool {
 // statefulSetChanges checks the immutable fields of a StatefulSet, which determine the
 // identity of its pods.
 func statefulSetChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
-	mutable := []string{"replicas", "template", "updateStrategy"}
+	mutable, listed := []string{"replicas", "template", "updateStrategy"}, "'replicas', 'template', and 'updateStrategy'"
+	if !c.Release.Before(ordinalsMutable) {
+		mutable = append(mutable, "ordinals", "revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy", "minReadySeconds")
+		listed = "'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds'"
+	}
 	before := rules.Object(old, "spec")
 	if before != nil && !rules.Same(rules.Without(rules.Object(m, "spec"), mutable...), rules.Without(before, mutable...)) {
-		c.Forbidden(at.Field("spec"), "updates to statefulset spec for fields other than 'replicas', 'template', and 'updateStrategy' are forbidden")
+		c.Forbidden(at.Field("spec"), "updates to statefulset spec for fields other than "+listed+" are forbidden")
 	}
 }
+
+// ordinalsMutable is the first release in which all that does not determine the identity of the
+// pods of a StatefulSet may change.
+var ordinalsMutable, _ = release.Of("1.33")
 
 // revisionData checks that a revision holds an object.
 func revisionData(c *rules.Check, m, _ map[string]any, at *field.Path) {

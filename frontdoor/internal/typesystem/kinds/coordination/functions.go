@@ -12,5 +12,6 @@ var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"candidateVersions": candidateVersions,
 		"leaseStrategy":     leaseStrategy,
+		"preferredHolder":   preferredHolder,
 	},
 }

@@ -55,3 +55,10 @@ func leaseStrategy(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		c.Invalid(at, strategy, problem)
 	}
 }
+
+// preferredHolder checks that a lease for which a holder is preferred has a strategy.
+func preferredHolder(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if rules.Text(m, "preferredHolder") != "" && rules.Text(m, "strategy") == "" {
+		c.Forbidden(at.Field("preferredHolder"), "may only be specified if `strategy` is defined")
+	}
+}

@@ -13,6 +13,9 @@ import (
 // Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
+		"soleAccessMode":      soleAccessMode,
+		"keptAttributes":      keptAttributes,
+		"dataSources":         dataSources,
 		"capacityStorage":     capacityStorage,
 		"claimChanges":        claimChanges,
 		"claimStorage":        claimStorage,

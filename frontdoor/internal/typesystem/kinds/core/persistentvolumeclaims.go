@@ -1,9 +1,14 @@
 package core
 
 import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -19,6 +24,34 @@ func claimStorage(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
+// soleAccessMode checks that an access mode that allows one pod is the only one.
+func soleAccessMode(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	modes := rules.Texts(m, "accessModes")
+	if slices.Contains(modes, "ReadWriteOncePod") && slices.ContainsFunc(modes, func(mode string) bool { return mode != "ReadWriteOncePod" }) {
+		c.Forbidden(at.Field("accessModes"), "may not use ReadWriteOncePod with other access modes")
+	}
+}
+
+// dataSources checks what the volume of a claim is filled from.
+func dataSources(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	source, reference := rules.Object(m, "dataSource"), rules.Object(m, "dataSourceRef")
+	for name, from := range map[string]map[string]any{"dataSource": source, "dataSourceRef": reference} {
+		at, group := at.Field(name), rules.Text(from, "apiGroup")
+		if kind := rules.Text(from, "kind"); from != nil && group == "" && kind != "PersistentVolumeClaim" {
+			c.Invalid(at, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
+		}
+		c.Must(validation.IsDNS1123Subdomain, group, at.Field("apiGroup"))
+		c.Must(validation.IsDNS1123Label, rules.Text(from, "namespace"), at.Field("namespace"))
+	}
+	switch {
+	case source == nil || reference == nil:
+	case rules.Text(reference, "namespace") != "":
+		c.Invalid(at, "spec.dataSource", "may not be specified when dataSourceRef.namespace is specified")
+	case !rules.Same(source, rules.Without(reference, "namespace")):
+		c.Invalid(at, "spec.dataSource", "must match dataSourceRef")
+	}
+}
+
 // claimChanges checks the immutable fields of a claim: only volumeName may be set later,
 // and a bound claim may request more storage.
 func claimChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
@@ -27,28 +60,82 @@ func claimChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 		return
 	}
 	at = at.Field("spec")
-	bound := rules.Text(rules.Object(m, "status"), "phase") == "Bound"
+	bound, listed := rules.Text(rules.Object(m, "status"), "phase") == "Bound", "resources.requests"
 	was, is := fixedClaim(before, before, bound), fixedClaim(after, before, bound)
+	if !c.Release.Before(attributesMutable) {
+		listed = "resources.requests and volumeAttributesClassName"
+		attributes(c, m, old, at.Field("volumeAttributesClassName"))
+		if bound {
+			delete(was, "volumeAttributesClassName")
+			delete(is, "volumeAttributesClassName")
+		}
+	}
 	if classMoved(c, m, old) {
 		delete(is, "storageClassName")
 	} else {
 		sameClassAnnotation(c, m, old)
+		if classGiven(c, m, old) {
+			delete(is, "storageClassName")
+		}
 	}
 	if !rules.Same(was, is) {
-		c.Forbidden(at, "spec is immutable after creation except resources.requests for bound claims")
+		c.Forbidden(at, "spec is immutable after creation except "+listed+" for bound claims")
 	}
-	had, requested := rules.Object(before, "resources", "requests")["storage"], rules.Object(after, "resources", "requests")["storage"]
-	if less, q := rules.Quantity(had), rules.Quantity(requested); q.Cmp(less) < 0 {
-		c.Forbidden(at.Field("resources").Field("requests").Field("storage"), "field can not be less than previous value")
-	}
+	smaller(c, m, old, at.Field("resources").Field("requests").Field("storage"))
 	if !rules.Same(before["volumeMode"], after["volumeMode"]) {
 		c.Invalid(&field.Path{Name: "volumeMode"}, after["volumeMode"], "field is immutable")
 	}
 }
 
+// The releases from which the class of attributes of a volume may change, a claim may get the
+// default class later, and one whose expansion failed may request less again.
+var (
+	attributesMutable, _ = release.Of("1.34")
+	classLater, _        = release.Of("1.26")
+	recoverable, _       = release.Of("1.32")
+)
+
+// smaller checks that a claim does not request less storage than before, or than it has.
+func smaller(c *rules.Check, m, old map[string]any, at *field.Path) {
+	requested := rules.Quantity(rules.Object(m, "spec", "resources", "requests")["storage"])
+	before := rules.Quantity(rules.Object(old, "spec", "resources", "requests")["storage"])
+	has := rules.Quantity(rules.Object(old, "status", "capacity")["storage"])
+	switch {
+	case requested.Cmp(before) >= 0:
+	case c.Release.Before(recoverable):
+		c.Forbidden(at, "field can not be less than previous value")
+	case requested.Cmp(has) <= 0:
+		c.Forbidden(at, "field can not be less than status.capacity")
+	}
+}
+
+// attributes checks that a claim whose volume has a class of attributes keeps having one.
+func attributes(c *rules.Check, m, old map[string]any, at *field.Path) {
+	const name = "volumeAttributesClassName"
+	class, given := rules.Object(m, "spec")[name]
+	if rules.Object(old, "status")["currentVolumeAttributesClassName"] == nil || rules.Same(class, rules.Object(old, "spec")[name]) {
+		return
+	}
+	switch {
+	case !given || class == nil:
+		c.Forbidden(at, "update to nil is forbidden when status.currentVolumeAttributesClassName is not nil")
+	case class == "":
+		c.Forbidden(at, "update to empty string is forbidden when status.currentVolumeAttributesClassName is not nil")
+	}
+}
+
+// classGiven reports whether a claim without a class gets one, as the default class may be made
+// later.
+func classGiven(c *rules.Check, m, old map[string]any) bool {
+	class := rules.Object(m, "spec")["storageClassName"]
+	annotated, had := rules.Object(old, "metadata", "annotations")[classAnnotation(c)]
+	return !c.Release.Before(classLater) && class != nil && rules.Object(old, "spec")["storageClassName"] == nil && (!had || class == annotated)
+}
+
 // fixedClaim returns the immutable part of a claim's spec.
 func fixedClaim(spec, before map[string]any, bound bool) map[string]any {
 	fixed := rules.Without(spec, "resources")
+	completeSources(fixed)
 	if rules.Text(before, "volumeName") == "" {
 		delete(fixed, "volumeName")
 	}
@@ -113,8 +200,11 @@ func dropDataSource(w kinds.Write, obj, old map[string]any) {
 // sameDataSources completes one of dataSource and dataSourceRef from the other. Only the
 // reference can name another namespace.
 func sameDataSources(m map[string]any, _ vocabulary.Vocabulary) {
-	spec := rules.Object(m, "spec")
-	source, reference := rules.AsObject(spec["dataSource"]), rules.AsObject(spec["dataSourceRef"])
+	completeSources(rules.Object(m, "spec"))
+}
+
+func completeSources(spec map[string]any) {
+	source, reference := rules.Object(spec, "dataSource"), rules.Object(spec, "dataSourceRef")
 	switch {
 	case source == nil && reference != nil && rules.Text(reference, "namespace") == "":
 		spec["dataSource"] = tree.Copy(reference)

@@ -103,6 +103,14 @@ func volumeChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
+// keptAttributes checks that a volume that has a class of attributes keeps having one.
+func keptAttributes(c *rules.Check, m, old map[string]any, at *field.Path) {
+	const name = "volumeAttributesClassName"
+	if old[name] != nil && m[name] == nil {
+		c.Forbidden(at.Field(name), "update from non-nil value to nil is forbidden")
+	}
+}
+
 // onlyExpands reports whether the only change of a CSI volume is that it gets the secret
 // for expansion.
 func onlyExpands(m, old map[string]any, name string) bool {

@@ -21,6 +21,7 @@ var Functions = kinds.Functions{
 		"ipBlockExceptions": ipBlockExceptions,
 		"oldIngressBackend": oldIngressBackend,
 		"policyPortRange":   policyPortRange,
+		"serviceRanges":     serviceRanges,
 		"tlsSecrets":        tlsSecrets,
 		"twoPolicyTypes":    twoPolicyTypes,
 	},

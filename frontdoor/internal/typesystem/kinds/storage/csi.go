@@ -5,6 +5,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -46,6 +47,9 @@ func driverNode(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
+// countMutable is the first release in which the number of volumes of a driver may change.
+var countMutable, _ = release.Of("1.35")
+
 // sameDrivers checks that drivers are only added and removed, not changed.
 func sameDrivers(c *rules.Check, m, old map[string]any, at *field.Path) {
 	before := map[string]map[string]any{}
@@ -53,8 +57,21 @@ func sameDrivers(c *rules.Check, m, old map[string]any, at *field.Path) {
 		before[rules.Text(driver, "name")] = driver
 	}
 	for _, driver := range rules.Objects(m, "drivers") {
-		if was := before[rules.Text(driver, "name")]; was != nil && !rules.Same(driver, was) {
+		was := before[rules.Text(driver, "name")]
+		if !c.Release.Before(countMutable) {
+			was, driver = rules.Without(was, "allocatable"), rules.Without(driver, "allocatable")
+		}
+		if len(was) > 0 && !rules.Same(driver, was) {
 			c.Invalid(at.Field("drivers"), driver, "field is immutable")
+		}
+	}
+}
+
+// sameAttributes checks that a class of attributes does not change: volumes have them.
+func sameAttributes(c *rules.Check, m, old map[string]any, at *field.Path) {
+	for _, name := range [...]string{"driverName", "parameters"} {
+		if old != nil && !rules.Same(m[name], old[name]) {
+			c.Forbidden(at.Field(name), "updates to "+name+" are forbidden.")
 		}
 	}
 }

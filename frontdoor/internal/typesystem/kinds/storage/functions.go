@@ -17,6 +17,7 @@ var Functions = kinds.Functions{
 		"fixedAttachment":   fixedAttachment,
 		"parameterSize":     parameterSize,
 		"reclaimPolicy":     reclaimPolicy,
+		"sameAttributes":    sameAttributes,
 		"sameDrivers":       sameDrivers,
 	},
 	Derive: map[string]rules.DeriveFunc{

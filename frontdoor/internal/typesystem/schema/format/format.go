@@ -44,6 +44,7 @@ var formats = map[string]Format{
 	"certificate-request": certificateRequest,
 	"ip":                  IP,
 	"cidr":                cidr,
+	"canonical-cidr":      canonicalCIDR,
 	"absolute-path":       absolutePath,
 	"relative-path":       relativePath,
 	"cron":                cronSchedule,
@@ -146,6 +147,20 @@ func IP(value string) []string {
 func cidr(value string) []string {
 	if _, err := netip.ParsePrefix(value); err != nil {
 		return []string{"must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"}
+	}
+	return nil
+}
+
+// canonicalCIDR is a range of addresses without bits after its prefix.
+func canonicalCIDR(value string) []string {
+	prefix, err := netip.ParsePrefix(value)
+	switch {
+	case err != nil:
+		return cidr(value)
+	case prefix.Masked() != prefix:
+		return []string{"must not have bits set beyond the prefix length"}
+	case prefix.String() != value:
+		return []string{`must be in canonical form ("` + prefix.String() + `")`}
 	}
 	return nil
 }
