@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"sync"
 	"unicode/utf8"
 
 	kjson "sigs.k8s.io/json"
@@ -41,7 +42,8 @@ func Decode(raw []byte) (map[string]any, error) {
 // for invalid JSON, duplicate members, invalid UTF-8 and nesting beyond plainDepth. The
 // strings of the object share one copy of the text.
 func DecodePlain(raw []byte) (object map[string]any, ok bool) {
-	p := parser{text: string(raw)}
+	p := parser{text: string(raw), pending: pendings.Get().(*pending)}
+	defer p.pending.free()
 	p.space()
 	if p.peek() != '{' {
 		return nil, false
@@ -108,8 +110,37 @@ func checkValue(value any, left int) error {
 }
 
 type parser struct {
-	text string
-	at   int
+	text    string
+	at      int
+	pending *pending
+}
+
+// pending are the members and items of the objects and lists that a parser is in. Maps and
+// lists are made when their size is known.
+type pending struct {
+	members []member
+	items   []any
+}
+
+type member struct {
+	name  string
+	value any
+}
+
+// maxPending bounds what a pending keeps for later use.
+const maxPending = 1 << 10
+
+var pendings = sync.Pool{New: func() any { return new(pending) }}
+
+// free makes a pending available to other parsers.
+func (p *pending) free() {
+	if cap(p.members) > maxPending || cap(p.items) > maxPending {
+		return
+	}
+	clear(p.members[:cap(p.members)])
+	clear(p.items[:cap(p.items)])
+	p.members, p.items = p.members[:0], p.items[:0]
+	pendings.Put(p)
 }
 
 // peek returns the next character, 0 at the end.
@@ -168,21 +199,21 @@ func (p *parser) object(depth int) (map[string]any, bool) {
 	if depth++; depth > plainDepth || !p.take('{') {
 		return nil, false
 	}
-	object := map[string]any{}
 	if p.take('}') {
-		return object, true
+		return map[string]any{}, true
 	}
-	for n := 1; ; n++ {
+	for first := len(p.pending.members); ; {
 		name, ok := p.string()
 		if !ok || !p.take(':') {
 			return nil, false
 		}
 		value, ok := p.value(depth)
-		if object[name] = value; !ok || len(object) != n {
+		if !ok {
 			return nil, false
 		}
+		p.pending.members = append(p.pending.members, member{name, value})
 		if p.take('}') {
-			return object, true
+			return p.pending.object(first)
 		}
 		if !p.take(',') {
 			return nil, false
@@ -190,21 +221,33 @@ func (p *parser) object(depth int) (map[string]any, bool) {
 	}
 }
 
+// object returns the members from an index, unless two have the same name.
+func (p *pending) object(first int) (map[string]any, bool) {
+	members := p.members[first:]
+	object := make(map[string]any, len(members))
+	for i := range members {
+		object[members[i].name] = members[i].value
+	}
+	p.members = p.members[:first]
+	return object, len(object) == len(members)
+}
+
 func (p *parser) list(depth int) ([]any, bool) {
 	if depth++; depth > plainDepth || !p.take('[') {
 		return nil, false
 	}
-	list := []any{}
 	if p.take(']') {
-		return list, true
+		return []any{}, true
 	}
-	for {
+	for first := len(p.pending.items); ; {
 		value, ok := p.value(depth)
 		if !ok {
 			return nil, false
 		}
-		list = append(list, value)
+		p.pending.items = append(p.pending.items, value)
 		if p.take(']') {
+			list := append(make([]any, 0, len(p.pending.items)-first), p.pending.items[first:]...)
+			p.pending.items = p.pending.items[:first]
 			return list, true
 		}
 		if !p.take(',') {
