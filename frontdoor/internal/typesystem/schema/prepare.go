@@ -24,6 +24,8 @@ type preparation struct {
 	unknown      []string       // paths of unknown fields, up to maxNoted
 	wrong        []string       // errors of values of a wrong type with their paths, up to maxNoted
 	budget       *budget.Budget
+	// typed is set within an object all of whose values have been checked by mistyped.
+	typed bool
 }
 
 const (
@@ -78,7 +80,7 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 		m[name] = value
 	}
 	if n.rules != nil {
-		if len(n.rules.DeriveFuncs) > 0 {
+		if len(n.rules.DeriveFuncs) > 0 && (!p.typed || n.rules.Specified != nil) && !n.typed(m) {
 			p.mistyped(n, m, at)
 		}
 		before, stated := len(m), n.statedEmpty(m)
@@ -91,12 +93,15 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 	if n.custom != nil && !p.asGiven {
 		n.custom.complete(n, m, p.budget)
 	}
+	defer func(typed bool) { p.typed = typed }(p.typed)
+	p.typed = p.typed || n.rules != nil && len(n.rules.DeriveFuncs) > 0
+	below := field.Path{Parent: at} // one for all fields: it is on the heap, because walks are recursive
 	for name, value := range m {
 		f := n.fields[name]
 		if f == nil {
 			continue // a default for a field that the document lacks
 		}
-		below := field.Path{Parent: at, Name: name}
+		below.Name = name
 		if replaced, ok := p.value(f.node, value, &below); ok {
 			m[name] = replaced
 		}
@@ -105,53 +110,6 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 		}
 	}
 	p.show(n, m)
-}
-
-// mistyped notes values of a wrong type, which defaults that are
-// computed from them might take the place of.
-func (p *preparation) mistyped(n *node, value any, at *field.Path) {
-	if value == nil || n.custom != nil || n.kind == anything || p.budget.Over() {
-		return
-	}
-	switch v := value.(type) {
-	case map[string]any:
-		if n.kind == dictionary {
-			for key, item := range v {
-				below := field.Path{Parent: at, Name: key, IsKey: true}
-				p.mistyped(n.item, item, &below)
-			}
-			return
-		}
-		if n.kind == object {
-			for name, item := range v {
-				if f := n.fields[name]; f != nil {
-					below := field.Path{Parent: at, Name: name}
-					p.mistyped(f.node, item, &below)
-				}
-			}
-			return
-		}
-	case []any:
-		if n.kind == list {
-			for i, item := range v {
-				below := field.Path{Parent: at, Index: i}
-				p.mistyped(n.item, item, &below)
-			}
-			return
-		}
-	}
-	why := ""
-	switch n.kind {
-	case object, dictionary, list:
-		why = fmt.Sprintf("expected %s, got %s", n.kind, scalar.Describe(value))
-	case quantity:
-		_, why = scalar.Quantity(value, false)
-	default:
-		_, why = n.scalar(value)
-	}
-	if why != "" {
-		p.addWrongType(at, why)
-	}
 }
 
 // statedEmpty returns the texts that are said to be empty, so no default replaces them.
@@ -232,6 +190,7 @@ func (p *preparation) value(n *node, value any, at *field.Path) (replaced any, o
 }
 
 func (p *preparation) dictionary(n *node, m map[string]any, at *field.Path) {
+	below := field.Path{Parent: at, IsKey: true}
 	for key, value := range m {
 		if value == nil && n.item.kind != anything && !n.item.takesNull() && !p.asGiven {
 			if m[key] = p.zero(n.item); m[key] == nil {
@@ -240,7 +199,7 @@ func (p *preparation) dictionary(n *node, m map[string]any, at *field.Path) {
 			}
 			value = m[key]
 		}
-		below := field.Path{Parent: at, Name: key, IsKey: true}
+		below.Name = key
 		if replaced, ok := p.value(n.item, value, &below); ok {
 			m[key] = replaced
 		}
@@ -248,12 +207,13 @@ func (p *preparation) dictionary(n *node, m map[string]any, at *field.Path) {
 }
 
 func (p *preparation) list(n *node, items []any, at *field.Path) {
+	below := field.Path{Parent: at}
 	for i, value := range items {
 		if value == nil && n.item.kind != anything && !n.item.takesNull() && !p.asGiven {
 			items[i] = p.zero(n.item)
 			value = items[i]
 		}
-		below := field.Path{Parent: at, Index: i}
+		below.Index = i
 		if replaced, ok := p.value(n.item, value, &below); ok {
 			items[i] = replaced
 		}

@@ -103,7 +103,7 @@ func Same(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
 		y, ok := b.(map[string]any)
-		return ok && within(x, y) && within(y, x)
+		return ok && within(x, y) && noneBeyond(y, x)
 	case []any:
 		y, ok := b.([]any)
 		if !ok || len(x) != len(y) {
@@ -125,6 +125,16 @@ func Same(a, b any) bool {
 func within(x, y map[string]any) bool {
 	for name, value := range x {
 		if !Same(value, y[name]) {
+			return false
+		}
+	}
+	return true
+}
+
+// noneBeyond reports whether the members of y that x does not have are empty.
+func noneBeyond(y, x map[string]any) bool {
+	for name, value := range y {
+		if _, ok := x[name]; !ok && !Empty(value) {
 			return false
 		}
 	}
