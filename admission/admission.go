@@ -39,7 +39,7 @@ func (c *chain) Mutate(ctx context.Context, request services.AdmissionRequest) (
 	if request.Remembers {
 		response.Unconcerned = c.unconcerned(r)
 	}
-	if !request.AndValidate || response.Object != nil || c.needsFinal(r) {
+	if !request.AndValidate || response.Object != nil || response.Tree != nil || c.needsFinal(r) {
 		return response, nil
 	}
 	switch err := c.validate(ctx, r, true); {
@@ -138,4 +138,7 @@ func choose(table []plugin.Plugin, c choice) ([]plugin.Plugin, error) {
 	return chosen, nil
 }
 
-var _ services.Admission = (*chain)(nil)
+// ReviewsTrees implements services.AdmissionOfTrees.
+func (c *chain) ReviewsTrees() {}
+
+var _ services.AdmissionOfTrees = (*chain)(nil)

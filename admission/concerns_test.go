@@ -2,22 +2,26 @@ package admission_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // sound is an admission whose claims to be unconcerned are checked in every test: a kind of
-// request that needs no review must neither be changed nor rejected.
+// request that needs no review must neither be changed nor rejected. In every test it also gets
+// every other object as a tree, with the same results.
 type sound struct {
 	services.Admission
-	t *testing.T
+	t     *testing.T
+	calls *atomic.Int64
 }
 
 func (s sound) Mutate(ctx context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
 	r.Remembers = true
-	got, err := s.Admission.Mutate(ctx, r)
+	got, err := s.mutate(ctx, r)
 	if err == nil && got.Unconcerned > 0 {
 		if got.Object != nil {
 			s.t.Errorf("%s %s/%s: unconcerned, but changed", r.Operation, r.Group, r.Resource)
@@ -26,6 +30,26 @@ func (s sound) Mutate(ctx context.Context, r services.AdmissionRequest) (service
 			s.t.Errorf("%s %s/%s: unconcerned, but %v", r.Operation, r.Group, r.Resource, refused)
 		}
 	}
+	return got, err
+}
+
+// mutate calls Mutate, every other time with a tree.
+func (s sound) mutate(ctx context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
+	object, ok := tree.DecodePlain(r.Object)
+	if _, takes := s.Admission.(services.AdmissionOfTrees); !takes || !ok || r.AndValidate || s.calls.Add(1)%2 == 0 {
+		return s.Admission.Mutate(ctx, r)
+	}
+	r.Tree, r.Object = object, nil
+	got, err := s.Admission.Mutate(ctx, r)
+	if got.Tree == nil {
+		return got, err
+	}
+	encoded, failed := tree.Encode(got.Tree)
+	again, _ := tree.DecodePlain(encoded)
+	if failed != nil || !tree.Equal(again, got.Tree) {
+		s.t.Errorf("%s %s/%s: the tree has other values than JSON: %v, %v", r.Operation, r.Group, r.Resource, got.Tree, failed)
+	}
+	got.Object, got.Tree = encoded, nil
 	return got, err
 }
 

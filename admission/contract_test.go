@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/portico-platform/portico/admission"
@@ -434,7 +435,7 @@ func started(t *testing.T, c *fake.Cluster, args ...string) services.Admission {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sound{a, t}
+	return sound{a, t, new(atomic.Int64)}
 }
 
 func start(t testing.TB, c *fake.Cluster, args ...string) (services.Admission, error) {

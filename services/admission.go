@@ -20,6 +20,13 @@ type Admission interface {
 	Validate(ctx context.Context, r AdmissionRequest) (AdmissionResponse, error)
 }
 
+// AdmissionOfTrees is an Admission in the process of its caller. Its requests may have a Tree.
+type AdmissionOfTrees interface {
+	Admission
+	// ReviewsTrees does nothing.
+	ReviewsTrees()
+}
+
 // Operation is what a request does to an object.
 type Operation string
 
@@ -53,6 +60,9 @@ type AdmissionRequest struct {
 	// connect are its options (PodExecOptions ...).
 	Object    []byte
 	OldObject []byte
+	// Tree is the decoded new object, only for AdmissionOfTrees. Mutate gets it instead of
+	// Object, and may change it; Validate gets it beside Object, and only reads it.
+	Tree map[string]any
 	// Options are the options of the operation (CreateOptions ...), as JSON.
 	Options []byte
 	DryRun  bool
@@ -110,8 +120,10 @@ type OwnerType struct {
 
 // AdmissionResponse is the result of a review.
 type AdmissionResponse struct {
-	// Object is the changed object; nil if no plugin changed it.
+	// Object is the changed object; nil if no plugin changed it. For a request with a Tree it
+	// may be the Tree of the response instead, which shares nothing with any other object.
 	Object []byte
+	Tree   map[string]any
 	// Warnings are sent to the client as Warning headers.
 	Warnings []string
 	// AuditAnnotations are added to the audit record.

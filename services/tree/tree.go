@@ -3,7 +3,12 @@
 // places directly as JSON. Of the fields of objects it knows only the metadata.
 package tree
 
-import "reflect"
+import (
+	"encoding/json"
+	"reflect"
+
+	kjson "sigs.k8s.io/json"
+)
 
 // Copy returns a deep copy; scalars are immutable.
 func Copy(value any) any {
@@ -28,6 +33,41 @@ func Copy(value any) any {
 		return list
 	}
 	return value
+}
+
+// Plain returns a deep copy in which all values are as Decode makes them. The value may
+// contain anything that encodes as JSON.
+func Plain(value any) (any, error) {
+	switch v := value.(type) {
+	case nil, bool, string, int64:
+		return v, nil
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for key, item := range v {
+			plain, err := Plain(item)
+			if err != nil {
+				return nil, err
+			}
+			m[key] = plain
+		}
+		return m, nil
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			plain, err := Plain(item)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = plain
+		}
+		return list, nil
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	var plain any
+	return plain, kjson.UnmarshalCaseSensitivePreserveInts(raw, &plain)
 }
 
 // Equal reports whether two values are deeply equal, at a fraction of the cost of

@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -67,12 +66,13 @@ func (p priority) mutate(ctx context.Context, r *review.Review) error {
 // one lacks them.
 func keepPriority(r *review.Review) error {
 	names := []string{"priority", "preemptionPolicy"}
-	if !slices.ContainsFunc(names, func(name string) bool { return !bytes.Contains(r.Object, []byte(`"`+name+`":`)) }) {
-		return nil // the common case, without decoding two pods
-	}
 	pod, err := r.Decoded()
 	if err != nil {
 		return err
+	}
+	given := tree.Child(pod, "spec")
+	if !slices.ContainsFunc(names, func(name string) bool { return given[name] == nil }) {
+		return nil // the common case, without decoding the old pod
 	}
 	old, err := tree.Decode(r.OldObject)
 	if err != nil {

@@ -46,7 +46,8 @@ type Review struct {
 
 // New returns the review of a request.
 func New(r services.AdmissionRequest) *Review {
-	return &Review{AdmissionRequest: r, Seen: map[string][]byte{}, converted: map[services.ServedType]*conversion{}}
+	return &Review{AdmissionRequest: r, Seen: map[string][]byte{}, converted: map[services.ServedType]*conversion{},
+		object: r.Tree, decoded: r.Object == nil && r.Tree != nil}
 }
 
 // Is reports whether the review is about an operation on a resource type itself or
@@ -194,10 +195,24 @@ func (r *Review) Notes() services.AdmissionResponse {
 func (r *Review) Response() (services.AdmissionResponse, error) {
 	response := r.Notes()
 	var err error
-	if r.changed {
+	switch {
+	case !r.changed:
+	case r.Tree != nil && r.object != nil:
+		response.Tree, err = plain(r.object)
+	default:
 		response.Object, err = r.Current()
 	}
 	return response, err
+}
+
+// plain returns a copy of an object in which plugins may have put what they share with others,
+// and structs.
+func plain(object map[string]any) (map[string]any, error) {
+	copied, err := tree.Plain(object)
+	if err != nil {
+		return nil, fmt.Errorf("copying the admitted object: %w", err)
+	}
+	return copied.(map[string]any), nil
 }
 
 // Forbid returns a Forbidden (403) error for the request's object.

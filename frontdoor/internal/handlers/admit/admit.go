@@ -16,6 +16,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/warning"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // Call is one HTTP request, for which admission reviews each object that it writes. It
@@ -108,6 +109,25 @@ func (c *Call) Review(s Subject) *Review {
 type Object struct {
 	JSON   []byte
 	Owners []services.OwnerType
+	// Tree is the object for admission that TakesTrees: for MutateTree instead of JSON, for
+	// Validate beside it.
+	Tree map[string]any
+}
+
+// TakesTrees reports whether admission, in this process, takes objects without encoding.
+func (r *Review) TakesTrees() bool {
+	_, ok := r.call.admission.(services.AdmissionOfTrees)
+	return ok
+}
+
+// MutateTree is Mutate for an object without JSON, which admission may modify. The changed
+// object shares nothing with it.
+func (r *Review) MutateTree(ctx context.Context, o Object) (map[string]any, error) {
+	answer, err := r.ask(ctx, o, r.call.admission.Mutate)
+	if err != nil || answer.Object == nil {
+		return answer.Tree, err
+	}
+	return tree.Decode(answer.Object)
 }
 
 // Mutate runs mutating admission. It returns the changed object, or nil if no plugin
@@ -155,7 +175,7 @@ func (r *Review) Validate(ctx context.Context, o Object) error {
 
 func (r *Review) ask(ctx context.Context, o Object, half func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error)) (services.AdmissionResponse, error) {
 	question := r.question
-	question.UID, question.Object, question.OwnerTypes = string(uuid.NewUUID()), o.JSON, o.Owners
+	question.UID, question.Object, question.Tree, question.OwnerTypes = string(uuid.NewUUID()), o.JSON, o.Tree, o.Owners
 	began := time.Now()
 	answer, err := half(ctx, question)
 	r.call.time(time.Since(began), answer.Timings)

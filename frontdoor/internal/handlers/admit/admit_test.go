@@ -76,7 +76,7 @@ func TestQuestions(t *testing.T) {
 			body := &catalogue.Type{Group: "policy", Version: "v1", Kind: "Eviction"}
 			owners := []services.OwnerType{{Kind: "Job"}}
 			review := x.call(a).Review(Subject{Operation: x.operation, Type: body, Namespace: "here", Name: "a", Old: []byte("{}")})
-			if _, err := review.Mutate(t.Context(), Object{[]byte(`{"a":1}`), owners}); err != nil {
+			if _, err := review.Mutate(t.Context(), Object{JSON: []byte(`{"a":1}`), Owners: owners}); err != nil {
 				t.Fatal(err)
 			}
 			if err := review.Validate(t.Context(), Object{JSON: []byte(`{"a":2}`)}); err != nil {

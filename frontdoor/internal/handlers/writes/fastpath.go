@@ -2,14 +2,10 @@ package writes
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"io"
-	"sync"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/repeats"
 	"github.com/portico-platform/portico/services"
 )
 
@@ -34,30 +30,7 @@ import (
 // change the object, then its result before admission is the same again. Mutating and
 // validating admission are called with that object again, since their decisions may
 // differ; if a mutation changes the object, all steps are taken.
-type fastPath struct {
-	mu sync.Mutex
-	of map[digest]outcome
-}
-
-const (
-	// maxRemembered bounds the number of cached outcomes, and maxRememberedBytes the
-	// size of the object of each.
-	maxRemembered      = 1024
-	maxRememberedBytes = 16 << 10
-)
-
-// digest identifies the content of a request.
-type digest [sha256.Size]byte
-
-// outcome is the outcome of a request that changed nothing.
-type outcome struct {
-	revision         int64
-	engine           *typesystem.Engine
-	content          services.Content
-	mutated, checked []byte // the objects that mutating and validating admission received
-	owners           []services.OwnerType
-	warned           []string
-}
+type fastPath struct{ repeats.Outcomes }
 
 // result is the result of an attempt.
 type result struct {
@@ -91,63 +64,38 @@ func (h *Handlers) counts(ctx context.Context, w *writeRequest, c *current, r re
 // changesNothing reports whether an earlier, equal request changed nothing, and admission
 // allows it again without a change. content is what is stored then.
 func (h *Handlers) changesNothing(ctx context.Context, w *writeRequest, c *current) (same bool, content services.Content, err error) {
-	o, ok := h.fast.recall(w.digest)
-	if !ok || !c.exists() || w.options.DryRun || o.revision != c.object.Revision || o.engine != w.req.Engine {
+	o, ok := h.fast.Recall(w.digest)
+	if !ok || !c.exists() || w.options.DryRun || o.Revision != c.object.Revision || o.Engine != w.req.Engine {
 		return false, content, nil
 	}
-	w.admission.Warn(o.warned...)
-	review, err := w.review(ctx, c, admitted{})
+	w.admission.Warn(o.Warned...)
+	review, err := w.review(ctx, c, nil)
 	if err != nil {
 		return false, content, err
 	}
-	if changed, err := review.Mutate(ctx, admit.Object{JSON: o.mutated, Owners: o.owners}); err != nil || changed != nil {
+	if changed, err := review.Mutate(ctx, admit.Object{JSON: o.Mutated, Owners: o.Owners}); err != nil || changed != nil {
 		return false, content, err
 	}
-	err = review.Validate(ctx, admit.Object{JSON: o.checked, Owners: o.owners})
-	return err == nil, o.content, err
-}
-
-func (f *fastPath) recall(d digest) (outcome, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	o, ok := f.of[d]
-	return o, ok
+	err = review.Validate(ctx, admit.Object{JSON: o.Checked, Owners: o.Owners})
+	return err == nil, o.Content, err
 }
 
 // remember caches the outcome of a request that changed nothing.
 func (f *fastPath) remember(w *writeRequest, c *current, v validated, content services.Content) {
-	if v.shown == nil || !w.admission.Asks() || len(v.json) > maxRememberedBytes {
+	if v.shown == nil || !w.admission.Asks() || len(v.json) > repeats.MaxBytes {
 		return
 	}
 	checked, err := w.shown(v.admitted)
 	if err != nil {
 		return
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.of == nil {
-		f.of = make(map[digest]outcome)
-	}
-	for old := range f.of { // evicts any entry: a repeated request is cached again
-		if len(f.of) < maxRemembered {
-			break
-		}
-		delete(f.of, old)
-	}
-	f.of[w.digest] = outcome{revision: c.object.Revision, engine: w.req.Engine, content: content, mutated: v.shown, checked: checked.JSON,
-		owners: checked.Owners, warned: v.warned}
+	f.Remember(w.digest, repeats.Outcome{Revision: c.object.Revision, Engine: w.req.Engine, Content: content, Mutated: v.shown,
+		Checked: checked.JSON, Owners: checked.Owners, Warned: v.warned})
 }
 
 // digestOf returns the digest of everything that determines the result of a request,
 // except the stored object, the types and admission.
-func digestOf(w *writeRequest) (d digest) {
-	h, r := sha256.New(), w.req
-	for _, part := range []string{r.Verb, r.Key().Path(), r.Type.APIVersion(), r.SubresourceName(), w.mediaType, r.URL.RawQuery, w.fieldManager(), r.User.Name} {
-		var size [8]byte
-		binary.LittleEndian.PutUint64(size[:], uint64(len(part)))
-		_, _ = h.Write(size[:])
-		_, _ = io.WriteString(h, part)
-	}
-	_, _ = h.Write(w.raw)
-	return digest(h.Sum(d[:0]))
+func digestOf(w *writeRequest) repeats.Digest {
+	r := w.req
+	return repeats.DigestOf(w.raw, r.Verb, r.Key().Path(), r.Type.APIVersion(), r.SubresourceName(), w.mediaType, r.URL.RawQuery, w.fieldManager(), r.User.Name)
 }

@@ -95,8 +95,8 @@ func TestRepeats(t *testing.T) {
 		}
 	}
 	c.refused(services.ReasonForbidden, "PATCH", configMaps+"/a", same)
-	if admission.calls != 5 || len(c.handlers.fast.of) != 1 {
-		t.Errorf("admission was called %d times, %d requests are cached", admission.calls, len(c.handlers.fast.of))
+	if admission.calls != 5 || c.handlers.fast.Len() != 1 {
+		t.Errorf("admission was called %d times, %d requests are cached", admission.calls, c.handlers.fast.Len())
 	}
 	c.must("PATCH", configMaps+"/a", `{"data":{"a":"c"}}`)
 	if got := c.must("PATCH", configMaps+"/a", same); got["data"].(map[string]any)["a"] != "b" {

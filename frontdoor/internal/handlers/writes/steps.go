@@ -13,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
+	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/limit"
@@ -160,7 +161,9 @@ func (h *Handlers) desire(ctx context.Context, w *writeRequest, c *current) (d d
 	if w.req.Verb == "patch" {
 		d, err = h.patched(ctx, w, c)
 	} else {
-		d = desired{typesystem.Copy(w.body.Object), w.body.Strict}
+		var body wire.Body
+		body, err = h.takeBody(w)
+		d = desired{body.Object, body.Strict}
 	}
 	if err != nil {
 		return d, err
@@ -231,65 +234,6 @@ func (h *Handlers) admit(ctx context.Context, w *writeRequest, c *current, d des
 	return a, err
 }
 
-// mutate runs mutating admission on the object, which has no managedFields here.
-func (h *Handlers) mutate(ctx context.Context, w *writeRequest, c *current, d desired) (a admitted, err error) {
-	if a, err = w.encoded(d.tree); err != nil {
-		return a, err
-	}
-	review, err := w.review(ctx, c, a)
-	if err != nil {
-		return a, err
-	}
-	shown, err := w.shown(a)
-	if err != nil {
-		return a, err
-	}
-	a.review, a.shown, a.warned = review, shown.JSON, w.admission.Warnings()
-	changed, err := h.reviewed(ctx, w, c, &a, shown)
-	if err != nil || changed == nil {
-		return a, err
-	}
-	if d.tree, err = h.takeMutated(w, c, a.tree, changed); err != nil {
-		return a, err
-	}
-	w.dedupOwnerReferences(d.tree, " after mutating admission happens; API server dedups owner references in 1.20+, "+
-		"and may reject such requests as early as 1.24; please fix your requests")
-	if err := w.prepare(ctx, c, d); err != nil {
-		return a, err
-	}
-	s := strategyOf(w, c)
-	s.Settle(d.tree, c.tree)
-	if c.exists() {
-		s.Count(d.tree, c.tree)
-	}
-	a, err = w.encoded(d.tree)
-	a.review = review
-	return a, err
-}
-
-// takeMutated returns the object that mutating admission returned for before. Fields that
-// the service or other subresources write are restored. A changed identity is an error.
-func (h *Handlers) takeMutated(w *writeRequest, c *current, before map[string]any, changed []byte) (map[string]any, error) {
-	mutated, err := tree.Decode(changed)
-	if err != nil {
-		return nil, err
-	}
-	shown, err := w.subject.Show(before)
-	if err != nil {
-		return nil, err
-	}
-	if err := typesystem.CheckIdentity(shown, mutated); err != nil {
-		return nil, err
-	}
-	typesystem.TakeManagedFields(mutated) // admission does not say who owns what
-	kept, err := w.subject.Put(before, mutated)
-	if err != nil {
-		return nil, err
-	}
-	strategyOf(w, c).RestoreAfterMutation(kept, before, c.tree)
-	return kept, nil
-}
-
 // validate applies the validation rules of the type and runs validating admission.
 func (h *Handlers) validate(ctx context.Context, w *writeRequest, c *current, a admitted) (v validated, err error) {
 	if !a.ruled {
@@ -301,16 +245,19 @@ func (h *Handlers) validate(ctx context.Context, w *writeRequest, c *current, a 
 	if err != nil {
 		return v, err
 	}
+	if w.showsTree(a.review) {
+		shown.Tree = a.tree
+	}
 	return validated{admitted: a}, a.review.Validate(ctx, shown)
 }
 
 // review starts the admission review of the object.
-func (w *writeRequest) review(ctx context.Context, c *current, a admitted) (*admit.Review, error) {
+func (w *writeRequest) review(ctx context.Context, c *current, object map[string]any) (*admit.Review, error) {
 	r := w.req
 	subject := admit.Subject{Operation: services.OperationUpdate, Type: w.bodyType, Namespace: r.Namespace, Name: r.Name}
 	if !c.exists() {
 		subject.Operation = services.OperationCreate
-		subject.Name = tree.Text(a.tree, "metadata", "name")
+		subject.Name = tree.Text(object, "metadata", "name")
 		return w.admission.Review(subject), nil
 	}
 	if !w.admission.Asks() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/repeats"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
@@ -18,7 +19,7 @@ import (
 )
 
 // writeRequest is a parsed create, update or patch. It is immutable, except that admission
-// collects warnings and audit annotations.
+// collects warnings and audit annotations, and that an attempt takes the body.
 type writeRequest struct {
 	req     *request.Request
 	options request.WriteOptions
@@ -26,17 +27,19 @@ type writeRequest struct {
 	// raw is the undecoded body, and mediaType its media type.
 	raw       []byte
 	mediaType string
-	// body is the decoded body, of the type bodyType. It is empty for a patch, which is
-	// not an object.
+	// body is the decoded body, of the type bodyType; takeBody returns it. It is empty for a
+	// patch, which is not an object.
 	body     wire.Body
 	bodyType *catalogue.Type
+	// named is true if the body has a name.
+	named bool
 	// subject maps the body to the stored object.
 	subject typesystem.Subject
 	// unconditional is true for requests without a resourceVersion: a conflict with
 	// another writer is retried.
 	unconditional bool
 	// digest identifies repeated requests, see fastPath. A create has none.
-	digest    digest
+	digest    repeats.Digest
 	admission *admit.Call
 }
 
@@ -87,8 +90,21 @@ func (h *Handlers) readRequest(rw http.ResponseWriter, r *request.Request) (*wri
 		return nil, err
 	}
 	version := tree.Text(w.body.Object, "metadata", "resourceVersion")
-	w.unconditional = version == "" || version == "0"
+	w.unconditional, w.named = version == "" || version == "0", tree.Text(w.body.Object, "metadata", "name") != ""
 	return w, nil
+}
+
+// takeBody returns the decoded body, which the caller may modify. The first attempt takes that
+// of readRequest; later ones, which are rare, decode it again.
+func (h *Handlers) takeBody(w *writeRequest) (body wire.Body, err error) {
+	if w.raw == nil { // an object of the front door itself
+		return wire.Body{Object: typesystem.Copy(w.body.Object)}, nil
+	}
+	body, w.body = w.body, wire.Body{}
+	if body.Object == nil {
+		body, err = h.Codec.Decode(w.req.Header.Get("Content-Type"), w.raw, w.bodyType)
+	}
+	return body, err
 }
 
 // fieldManager returns the field manager of the request.
@@ -133,8 +149,7 @@ func (w *writeRequest) lost(err error) bool {
 	case raced(err):
 		return true
 	case services.IsReason(err, services.ReasonAlreadyExists):
-		name := tree.Text(w.body.Object, "metadata", "name")
-		return w.req.Verb == "create" && name == "" || w.req.Verb == "patch" || w.req.Verb == "update"
+		return w.req.Verb == "create" && !w.named || w.req.Verb == "patch" || w.req.Verb == "update"
 	}
 	return false
 }

@@ -1,11 +1,38 @@
 package patches
 
-import "k8s.io/apimachinery/pkg/runtime"
+import "github.com/portico-platform/portico/services/tree"
 
 // Merge applies a merge patch (RFC 7386): null removes a member, objects are merged, other
-// values replace.
+// values replace. The result shares managedFields with the current object, which are a list
+// and so never merged.
 func Merge(current, patch map[string]any) map[string]any {
-	return mergeObject(runtime.DeepCopyJSON(current), patch)
+	return mergeObject(copyButOwners(current), patch)
+}
+
+// copyButOwners returns a deep copy that shares only metadata.managedFields.
+func copyButOwners(object map[string]any) map[string]any {
+	copied := make(map[string]any, len(object))
+	for name, value := range object {
+		if meta, ok := value.(map[string]any); ok && name == "metadata" {
+			value = copyMetadata(meta)
+		} else {
+			value = tree.Copy(value)
+		}
+		copied[name] = value
+	}
+	return copied
+}
+
+func copyMetadata(meta map[string]any) map[string]any {
+	copied := make(map[string]any, len(meta))
+	for name, value := range meta {
+		if list, ok := value.([]any); ok && name == "managedFields" {
+			copied[name] = list
+		} else {
+			copied[name] = tree.Copy(value)
+		}
+	}
+	return copied
 }
 
 // mergeObject merges a patch into an object, in place.
