@@ -53,10 +53,13 @@ func (h *housekeeper) run(ctx context.Context) {
 	h.last = h.read()
 	ticks := time.NewTicker(checkInterval)
 	defer ticks.Stop()
+	delayed := delayCollections(h.budget.headroom())
+	defer delayed.end()
 	for {
 		select {
 		case <-ticks.C:
 			h.budget.enforce()
+			delayed.headroom.Store(h.budget.headroom())
 			if h.release {
 				h.check()
 			}
@@ -79,8 +82,8 @@ func (h *housekeeper) check() {
 	h.last = now
 }
 
-// Tidy bounds the caches of the process and, if release is set, releases unused memory,
-// until ctx ends.
+// Tidy bounds the caches of the process, delays garbage collections while little memory is
+// live, and, if release is set, releases unused memory, until ctx ends.
 func Tidy(ctx context.Context, budget *Budget, release bool) {
 	h := newHousekeeper()
 	h.budget, h.release = budget, release

@@ -2,7 +2,9 @@ package memory
 
 import (
 	"runtime"
+	"runtime/metrics"
 	"testing"
+	"time"
 )
 
 func TestHousekeeper(t *testing.T) {
@@ -46,4 +48,41 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	if after := h.read().held; after+200<<20 > before {
 		t.Errorf("%d MiB are held, %d MiB before", after>>20, before>>20)
 	}
+}
+
+func TestGoalOfCollections(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct{ headroom, live, want int64 }{
+		{128 * mib, 16 * mib, 800}, {128 * mib, 64 * mib, 200}, {128 * mib, 128 * mib, 100}, {128 * mib, 1000 * mib, 100},
+		{128 * mib, mib, mostPercent}, {128 * mib, 0, mostPercent}, {0, 10 * mib, 100}, {-mib, 10 * mib, 100},
+	} {
+		if got := percentOf(c.headroom, c.live); got != c.want {
+			t.Errorf("%d MiB live, a headroom of %d: %d %%, want %d", c.live/mib, c.headroom/mib, got, c.want)
+		}
+	}
+	b := newBudget(256*mib, nil, func() (int64, int64) { return 1000 * mib, 50 * mib })
+	if got, scarce := NewBudget(256*mib, nil).headroom(), b.headroom(); scarce != 32*mib || got != 32*mib && got != 128*mib {
+		t.Errorf("of a budget of 256 MiB: %d, with little memory %d", got, scarce)
+	}
+}
+
+func TestCollectionsAreDelayed(t *testing.T) {
+	t.Setenv("GOGC", "")
+	becomes := func(ok func(percent uint64) bool) {
+		t.Helper()
+		sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+		for end := time.Now().Add(10 * time.Second); ; {
+			runtime.GC() // which the finalizer follows
+			if metrics.Read(sample); ok(sample[0].Value.Uint64()) {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("GOGC is %d", sample[0].Value.Uint64())
+			}
+		}
+	}
+	c := delayCollections(1 << 30)
+	becomes(func(percent uint64) bool { return percent > usualPercent })
+	c.end()
+	becomes(func(percent uint64) bool { return percent == usualPercent })
 }
