@@ -96,6 +96,7 @@ func (d *door) pipeline() http.Handler {
 		handle = d.spanned(stage, handle)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		growStack()
 		x := &exchange{}
 		d.pacer.Begin(&x.Exchange, w, r)
 		x.Request.Request, x.Request.Exchange = r, &x.Exchange
@@ -108,6 +109,16 @@ func (d *door) pipeline() http.Handler {
 		x.Memory.Release()
 		x.Exchange.End(r)
 	})
+}
+
+// growStack makes the stack of the goroutine, which is new, as large as most requests need.
+// Here that is one step without much to copy; otherwise the stack is doubled several times
+// with all stages on it.
+//
+//go:noinline
+func growStack() byte {
+	var frame [8 << 10]byte
+	return frame[rand.IntN(len(frame))]
 }
 
 // exchange holds the state of a request and its response in one allocation.
