@@ -37,7 +37,7 @@ func TestWebhookPatchesAreBounded(t *testing.T) {
 			if !services.IsReason(err, services.ReasonInternalError) {
 				t.Errorf("got %v, want %s", err, services.ReasonInternalError)
 			}
-			if took := time.Since(start); took > 2*time.Second {
+			if took := time.Since(start); took > 15*time.Second {
 				t.Errorf("it took %v", took)
 			}
 			if held := after.TotalAlloc - before.TotalAlloc; held > 100<<20 { // the response itself is copied a few times
