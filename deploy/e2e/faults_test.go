@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	recorders = 100
-	informers = 100
+	recorders = 50
+	informers = 50
 	writers   = 4
 	// writePause is what a writer waits between two writes.
 	writePause = 50 * time.Millisecond
@@ -38,7 +38,7 @@ const (
 	informerPatience = 90 * time.Second
 )
 
-// TestFaults restarts services and breaks the connections between them while 200 clients
+// TestFaults restarts services and breaks the connections between them while 100 clients
 // watch and others write: every watcher receives exactly the changes of etcd's history, in
 // order, and never a 410. PORTICO_FAULT_RUNS repeats it, each time with other faults.
 func TestFaults(t *testing.T) {

@@ -27,7 +27,7 @@ func TestKilledUnderLoad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
-	const rounds, writers = 20, 8
+	const rounds, writers = 10, 8
 	random := seeded(t)
 	a := startAllInOne(t, vocabulary.Platform())
 	namespace := newNamespace(t, a.Client(t))

@@ -37,7 +37,7 @@ func size() loadSize {
 	if *rollingLong {
 		return loadSize{writers: 200, informers: 1000, perConnection: 20, pause: 4 * time.Second, quiet: time.Minute, fault: 6 * time.Second}
 	}
-	return loadSize{writers: 20, informers: 40, perConnection: 5, pause: 500 * time.Millisecond, quiet: 2 * time.Second, fault: 3 * time.Second}
+	return loadSize{writers: 8, informers: 16, perConnection: 4, pause: 500 * time.Millisecond, quiet: 2 * time.Second, fault: 3 * time.Second}
 }
 
 // load is clients that write and follow through the balancer, and what they notice.
