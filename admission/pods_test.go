@@ -49,7 +49,7 @@ func TestServiceAccount(t *testing.T) {
 	c := cluster(t)
 	accounts := core("serviceaccounts")
 	c.Put(t, accounts, `{metadata: {name: quiet, namespace: here}, automountServiceAccountToken: false, imagePullSecrets: [{name: pull}]}`)
-	c.Put(t, accounts, `{metadata: {name: strict, namespace: here, annotations: {platform.io/enforce-mountable-secrets: "true"}},
+	c.Put(t, accounts, `{metadata: {name: strict, namespace: here, annotations: {platform.io/enforce-mountable-secrets: "True"}},
 		automountServiceAccountToken: false, secrets: [{name: mine}], imagePullSecrets: [{name: pull}]}`)
 	a := started(t, c, only("ServiceAccount")...)
 	timer := time.AfterFunc(50*time.Millisecond, func() { c.Put(t, accounts, `{metadata: {name: default, namespace: here}}`) })

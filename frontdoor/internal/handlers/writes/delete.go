@@ -3,7 +3,6 @@ package writes
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -158,7 +157,7 @@ func (h *Handlers) removeOnce(ctx context.Context, x *deletion, key resource.Key
 	if err != nil {
 		return current, false, err
 	}
-	if err := x.preconditions(current); err != nil {
+	if err := strategy.CheckPreconditions(x.Type, x.options.Preconditions, current); err != nil {
 		return current, false, err
 	}
 	if x.admission.Asks() {
@@ -218,26 +217,6 @@ func (h *Handlers) markDeleted(ctx context.Context, x *deletion, current service
 	}
 	updated, err := h.Store.Update(ctx, services.UpdateRequest{Key: current.Key, Revision: current.Revision, Content: content})
 	return updated, false, asRaced(err)
-}
-
-// preconditions checks the UID and resourceVersion of DeleteOptions. It returns a Conflict
-// (409) if one differs from that of the object.
-func (x *deletion) preconditions(current services.Object) error {
-	p := x.options.Preconditions
-	if p == nil {
-		return nil
-	}
-	conflict := func(what, want, is, happened string) error {
-		return services.Conflict(x.Type.Group, x.Type.Kind, current.Key.Name,
-			fmt.Sprintf("the %s in the precondition (%s) does not match the %s in record (%s). The object might have been %s", what, want, what, is, happened))
-	}
-	if p.UID != nil && string(*p.UID) != current.UID {
-		return conflict("UID", string(*p.UID), current.UID, "deleted and then recreated")
-	}
-	if version := resource.FormatResourceVersion(current.Revision); p.ResourceVersion != nil && *p.ResourceVersion != version {
-		return conflict("ResourceVersion", *p.ResourceVersion, version, "modified")
-	}
-	return nil
 }
 
 // admit runs mutating and validating admission. Mutations of a deleted object have no

@@ -1,11 +1,35 @@
 package strategy
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
 )
+
+// CheckPreconditions checks the preconditions of a deletion, which may be nil. It returns a
+// Conflict (409) if the UID or resourceVersion differs from that of the object.
+func CheckPreconditions(t *catalogue.Type, p *metav1.Preconditions, current services.Object) error {
+	if p == nil {
+		return nil
+	}
+	conflict := func(what, want, is, happened string) error {
+		return services.Conflict(t.Group, t.Kind, current.Key.Name,
+			fmt.Sprintf("the %s in the precondition (%s) does not match the %s in record (%s). The object might have been %s", what, want, what, is, happened))
+	}
+	if p.UID != nil && string(*p.UID) != current.UID {
+		return conflict("UID", string(*p.UID), current.UID, "deleted and then recreated")
+	}
+	if version := resource.FormatResourceVersion(current.Revision); p.ResourceVersion != nil && *p.ResourceVersion != version {
+		return conflict("ResourceVersion", *p.ResourceVersion, version, "modified")
+	}
+	return nil
+}
 
 // PrepareDelete marks an object as being deleted: it sets the deletion timestamp, the grace
 // period and the finalizers of the propagation policy. Another deletion can only shorten
