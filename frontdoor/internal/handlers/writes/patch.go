@@ -24,16 +24,21 @@ func (h *Handlers) patched(ctx context.Context, w *writeRequest, c *current) (d 
 			return d, err
 		}
 	}
-	manager := w.options.Manager
-	if manager == "" && w.mediaType != fieldmanager.MediaTypeApply {
-		manager = w.fieldManager()
-	}
-	d.tree, d.strict, err = w.req.Engine.Merge.Patch(ctx, fieldmanager.PatchRequest{Type: w.bodyType, MediaType: w.mediaType, Body: w.raw,
-		Current: shown, Manager: manager, Force: w.options.Force, Subresource: w.req.SubresourceName()})
-	if err != nil {
+	r := w.patchRequest(w.bodyType, shown)
+	r.Force = r.Force || w.req.Engine.OwnsAppliedScale(w.req.Subresource) // put finds its conflicts
+	if d.tree, d.strict, err = w.req.Engine.Merge.Patch(ctx, r); err != nil {
 		return d, err
 	}
 	return d, w.checkPatched(d.tree, w.bodyType)
+}
+
+func (w *writeRequest) patchRequest(t *catalogue.Type, current map[string]any) fieldmanager.PatchRequest {
+	manager := w.options.Manager
+	if manager == "" && !w.applies() {
+		manager = w.fieldManager()
+	}
+	return fieldmanager.PatchRequest{Type: t, MediaType: w.mediaType, Body: w.raw, Current: current, Manager: manager,
+		Force: w.options.Force, Subresource: w.req.SubresourceName()}
 }
 
 // checkPatched rejects a patch that changes the kind or apiVersion of the object. A

@@ -191,7 +191,11 @@ func (w *writeRequest) put(ctx context.Context, c *current, d desired) (map[stri
 			return nil, err
 		}
 	}
-	return w.subject.Put(c.tree, d.tree)
+	next, err := w.subject.Put(c.tree, d.tree)
+	if err == nil && w.applies() && w.req.Engine.OwnsAppliedScale(w.req.Subresource) {
+		err = w.req.Engine.ApplyScale(ctx, w.patchRequest(w.req.Type, c.tree), w.req.Subresource, next)
+	}
+	return next, err
 }
 
 // admit sets defaults and the fields that the service controls, and runs mutating
