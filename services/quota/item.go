@@ -75,6 +75,13 @@ func (c Counter) weigh(gr names.GroupResource, o *stored, item *Item) error {
 		}
 		item.Used = item.Used.Plus(requested.amounts(c.perClass))
 	}
+	if ofDevices(gr) {
+		var requested deviceClaim
+		if err := json.Unmarshal(o.Spec, &requested); err != nil {
+			return err
+		}
+		item.Used = item.Used.Plus(requested.amounts(c.perDeviceClass))
+	}
 	return nil
 }
 

@@ -10,11 +10,13 @@ import (
 
 // pod is the part of a pod's spec that amounts and scopes depend on.
 type pod struct {
-	Containers            []container `json:"containers"`
-	InitContainers        []container `json:"initContainers"`
-	Overhead              Amounts     `json:"overhead"`
-	ActiveDeadlineSeconds *int64      `json:"activeDeadlineSeconds"`
-	PriorityClassName     string      `json:"priorityClassName"`
+	Containers     []container `json:"containers"`
+	InitContainers []container `json:"initContainers"`
+	// Resources are those of the whole pod.
+	Resources             requirements `json:"resources"`
+	Overhead              Amounts      `json:"overhead"`
+	ActiveDeadlineSeconds *int64       `json:"activeDeadlineSeconds"`
+	PriorityClassName     string       `json:"priorityClassName"`
 	Affinity              *struct {
 		PodAffinity     podTerms `json:"podAffinity"`
 		PodAntiAffinity podTerms `json:"podAntiAffinity"`
@@ -30,6 +32,9 @@ func (p *pod) derive() { p.isBestEffort, p.isCrossNamespace = p.bestEffort(), p.
 // unrequested returns, in order, the amounts that a quota may require of every container
 // and that some container does not request.
 func (p *pod) unrequested() []string {
+	if p.whole() {
+		return nil
+	}
 	missing := map[string]bool{}
 	for _, c := range slices.Concat(p.Containers, p.InitContainers) {
 		requested := c.Resources.amounts()
@@ -43,8 +48,12 @@ func (p *pod) unrequested() []string {
 }
 
 type container struct {
-	Resources requirements `json:"resources"`
+	Resources     requirements `json:"resources"`
+	RestartPolicy string       `json:"restartPolicy"`
 }
+
+// whole reports whether a pod has resources of its own, so that its containers need none.
+func (p *pod) whole() bool { return len(p.Resources.Requests)+len(p.Resources.Limits) > 0 }
 
 // requirements are the requests and limits of a container or a claim.
 type requirements struct {
@@ -65,17 +74,29 @@ type podTerm struct {
 }
 
 // ofPod returns what a pod uses: the sum over its containers, or one of its init
-// containers if that is more, plus its overhead.
+// containers with the sidecars that were started before if that is more, or what the pod itself
+// requests, plus its overhead.
 func (c Counter) ofPod(p *pod) Amounts {
-	total := requirements{Requests: Amounts{}, Limits: Amounts{}}
-	for _, each := range p.Containers {
-		total.Requests.add(each.Resources.Requests)
-		total.Limits.add(each.Resources.Limits)
-	}
+	total, sidecars := requirements{Amounts{}, Amounts{}}, requirements{Amounts{}, Amounts{}}
+	var starting []requirements
 	for _, each := range p.InitContainers {
-		total.Requests.add(each.Resources.Requests.Beyond(total.Requests))
-		total.Limits.add(each.Resources.Limits.Beyond(total.Limits))
+		if each.RestartPolicy == "Always" {
+			sidecars = sidecars.plus(each.Resources)
+			starting = append(starting, sidecars)
+		} else {
+			starting = append(starting, sidecars.plus(each.Resources))
+		}
 	}
+	for _, each := range p.Containers {
+		total = total.plus(each.Resources)
+	}
+	total = total.plus(sidecars)
+	for _, each := range starting {
+		total.Requests.add(each.Requests.Beyond(total.Requests))
+		total.Limits.add(each.Limits.Beyond(total.Limits))
+	}
+	maps.Copy(total.Requests, p.Resources.Requests)
+	maps.Copy(total.Limits, p.Resources.Limits)
 	total.Requests.add(p.Overhead)
 	total.Limits.add(p.Overhead)
 	used := total.amounts()
@@ -86,6 +107,11 @@ func (c Counter) ofPod(p *pod) Amounts {
 	}
 	used["pods"] = *resource.NewQuantity(1, resource.DecimalSI)
 	return used
+}
+
+// plus returns the sums.
+func (w requirements) plus(other requirements) requirements {
+	return requirements{w.Requests.Plus(other.Requests), w.Limits.Plus(other.Limits)}
 }
 
 // amounts returns the requests under all their names in quotas.
@@ -140,7 +166,11 @@ func (s Scope) selects(value string) bool {
 
 // bestEffort reports whether no container requests or limits CPU or memory.
 func (p *pod) bestEffort() bool {
-	return !slices.ContainsFunc(slices.Concat(p.Containers, p.InitContainers), func(c container) bool {
+	all := slices.Concat(p.Containers, p.InitContainers)
+	if p.whole() {
+		all = []container{{Resources: p.Resources}}
+	}
+	return !slices.ContainsFunc(all, func(c container) bool {
 		for _, requested := range []Amounts{c.Resources.Requests, c.Resources.Limits} {
 			for _, name := range []string{"cpu", "memory"} {
 				if q, ok := requested[name]; ok && !q.IsZero() {

@@ -127,13 +127,14 @@ func (q *Quota) Scopes() []Scope {
 // Counter computes what objects count for. Its zero value is not usable.
 type Counter struct {
 	vocabulary vocabulary.Vocabulary
-	// perClass is the suffix of amounts per storage class.
-	perClass string
+	// perClass is the suffix of amounts per storage class, perDeviceClass that of amounts
+	// per class of devices.
+	perClass, perDeviceClass string
 }
 
 // NewCounter returns a counter with the names of a vocabulary.
 func NewCounter(v vocabulary.Vocabulary) Counter {
-	return Counter{vocabulary: v, perClass: ".storageclass." + v.Group("storage.") + "/"}
+	return Counter{vocabulary: v, perClass: ".storageclass." + v.Group("storage.") + "/", perDeviceClass: ".deviceclass." + v.Group("resource.") + "/devices"}
 }
 
 // The types that count for more than their number.
@@ -145,7 +146,9 @@ var (
 
 // Weighs reports whether objects of a type count for more than their number, so that
 // their content is needed.
-func Weighs(gr names.GroupResource) bool { return gr == pods || gr == services || gr == claims }
+func Weighs(gr names.GroupResource) bool {
+	return gr == pods || gr == services || gr == claims || ofDevices(gr)
+}
 
 // Counted returns the type whose objects use an amount; false if there is none.
 func (c Counter) Counted(name string) (names.GroupResource, bool) {
@@ -163,6 +166,9 @@ func (c Counter) Counted(name string) (names.GroupResource, bool) {
 	}
 	if strings.Contains(name, c.perClass) {
 		return claims, true
+	}
+	if strings.HasSuffix(name, c.perDeviceClass) {
+		return names.GroupResource{Group: c.vocabulary.Group("resource."), Resource: deviceClaims}, true
 	}
 	return pods, name == "pods" || c.computed(name)
 }

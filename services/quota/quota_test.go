@@ -17,7 +17,8 @@ func item(t *testing.T, plural, manifest string) quota.Item {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := quota.NewCounter(vocabulary.Platform()).Read(resource.GroupResource{Resource: plural}, json)
+	plural, group, _ := strings.Cut(plural, ".")
+	i, err := quota.NewCounter(vocabulary.Platform()).Read(resource.GroupResource{Group: group, Resource: plural}, json)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +39,18 @@ func TestUsed(t *testing.T) {
 		{"pods", `{spec: {overhead: {cpu: 1}, initContainers: [{resources: {requests: {cpu: 9}}}, {resources: {requests: {memory: 1}}}],
 			containers: [{resources: {requests: {cpu: 1, memory: 5}, limits: {cpu: 2}}}, {resources: {requests: {cpu: 1, example.com/gpu: 1}}}]}}`,
 			"count/pods=1,cpu=10,limits.cpu=3,memory=5,pods=1,requests.cpu=10,requests.example.com/gpu=1,requests.memory=5"},
+		{"pods", `{spec: {initContainers: [{restartPolicy: Always, resources: {requests: {cpu: 2}}}, {resources: {requests: {cpu: 3}}}], containers: [{resources: {requests: {cpu: 1}}}]}}`,
+			"count/pods=1,cpu=5,pods=1,requests.cpu=5"},
+		{"pods", `{spec: {initContainers: [{restartPolicy: Always, resources: {requests: {cpu: 2}}}], containers: [{resources: {requests: {cpu: 1}}}]}}`,
+			"count/pods=1,cpu=3,pods=1,requests.cpu=3"},
+		{"pods", `{spec: {resources: {requests: {cpu: 4}, limits: {cpu: 5}}, overhead: {cpu: 1}, containers: [{resources: {requests: {cpu: 1, memory: 2}}}]}}`,
+			"count/pods=1,cpu=5,limits.cpu=6,memory=2,pods=1,requests.cpu=5,requests.memory=2"},
+		{"resourceclaims.resource.platform.io", `{spec: {devices: {requests: [{exactly: {deviceClassName: gpu, allocationMode: ExactCount, count: 2}}, {exactly: {deviceClassName: gpu, allocationMode: All}},
+			{firstAvailable: [{deviceClassName: gpu, allocationMode: ExactCount, count: 4}, {deviceClassName: nic, allocationMode: ExactCount, count: 3}, {deviceClassName: nic, allocationMode: ExactCount, count: 1}]}]}}}`,
+			"count/resourceclaims.resource.platform.io=1,gpu.deviceclass.resource.platform.io/devices=38,nic.deviceclass.resource.platform.io/devices=3"},
+		{"resourceclaims.resource.platform.io", `{spec: {devices: {requests: [{deviceClassName: gpu, allocationMode: ExactCount, count: 2}]}}}`,
+			"count/resourceclaims.resource.platform.io=1,gpu.deviceclass.resource.platform.io/devices=2"},
+		{"resourceclaims.example.com", `{spec: 1}`, "count/resourceclaims.example.com=1"},
 	} {
 		if got := item(t, x.plural, x.manifest).Used.String(); got != x.want {
 			t.Errorf("%s %s:\n%s, want\n%s", x.plural, x.manifest, got, x.want)
@@ -61,6 +74,7 @@ func TestScopes(t *testing.T) {
 		{`{scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: NotIn, values: [high]}]}}`, quick, false},
 		{`{scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: DoesNotExist}]}}`, plain, true},
 		{`{scopes: [CrossNamespacePodAffinity]}`, social, true},
+		{`{scopes: [NotBestEffort]}`, `{spec: {resources: {requests: {cpu: 1}}, containers: [{}]}}`, true},
 		{`{scopes: [CrossNamespacePodAffinity]}`, plain, false},
 	} {
 		var q quota.Quota
@@ -85,6 +99,7 @@ func TestLacking(t *testing.T) {
 		`{spec: {containers: [{resources: {requests: {cpu: 1}, limits: {memory: 1}}}]}}`:                    "",
 		`{spec: {containers: [{resources: {requests: {cpu: 1}, limits: {memory: 1}}}, {}]}}`:                "cpu,limits.memory",
 		`{spec: {initContainers: [{resources: {requests: {cpu: 1}}}], containers: []}}`:                     "limits.memory",
+		`{spec: {resources: {requests: {cpu: 1}}, containers: [{}]}}`:                                       "",
 		`{spec: {containers: [{resources: {requests: {cpu: 1, memory: 1}, limits: {cpu: 1, memory: 1}}}]}}`: "",
 	} {
 		if got := strings.Join(item(t, "pods", pod).Lacking(hard), ","); got != want {
@@ -97,7 +112,8 @@ func TestCounted(t *testing.T) {
 	c := quota.NewCounter(vocabulary.Platform())
 	for name, want := range map[string]string{
 		"count/deployments.apps": "deployments.apps", "count/pods": "pods", "limits.cpu": "pods", "hugepages-2Mi": "pods",
-		"requests.example.com/gpu": "pods", "requests.storage": "persistentvolumeclaims", "services.nodeports": "services", "secrets": "secrets",
+		"gpu.deviceclass.resource.platform.io/devices": "resourceclaims.resource.platform.io",
+		"requests.example.com/gpu":                     "pods", "requests.storage": "persistentvolumeclaims", "services.nodeports": "services", "secrets": "secrets",
 		"fast.storageclass.storage.platform.io/requests.storage": "persistentvolumeclaims", "example.com/gpu": "", "nothing": "", "count/": "",
 	} {
 		gr, ok := c.Counted(name)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/admission/internal/delegate"
+	"github.com/portico-platform/portico/admission/internal/devices"
 	"github.com/portico-platform/portico/admission/internal/events"
 	"github.com/portico-platform/portico/admission/internal/images"
 	"github.com/portico-platform/portico/admission/internal/limits"
@@ -164,7 +165,13 @@ func Table(e Environment) []Plugin {
 	if v.Behaviour.DenyEscalatingExec {
 		table = append(table, Plugin{Name: "DenyEscalatingExec", Deprecated: true, Validate: escalatingExec{e.Store}.validate})
 	}
-	return append(table, Plugin{Name: "ResourceQuota", Default: true, Concerns: usage.Concerns, Validate: usage.New(e.Quotas, e.Store, quota.NewCounter(v), e.Config.Limited).Validate})
+	return append(table, e.devices(known), Plugin{Name: "ResourceQuota", Default: true, Concerns: usage.Concerns, Validate: usage.New(e.Quotas, e.Store, quota.NewCounter(v), e.Config.Limited).Validate})
+}
+
+// devices returns the plugin of claims of devices.
+func (e Environment) devices(known namespaces.Known) Plugin {
+	p := devices.Plugin{Namespaces: known, Authz: e.Authz, Vocabulary: e.Vocabulary, Status: !e.Release.Before(release.V136)}
+	return Plugin{Name: "devices", Always: true, Concerns: p.Concerns, Validate: p.Validate}
 }
 
 // mutator returns the plugin of mutating policies, nil before release 1.36.

@@ -25,7 +25,7 @@ type Rules struct {
 	Required []string `json:"required"`
 	Optional []string `json:"optional"`
 	// Fixed fields are immutable. The fields of Once are immutable once they are set.
-	// Mutable fields of a later release are neither any more.
+	// Mutable lists, for a later release, fields that are no longer immutable.
 	Fixed   []string `json:"fixed"`
 	Once    []string `json:"once"`
 	Mutable []string `json:"mutable"`
