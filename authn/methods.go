@@ -133,6 +133,10 @@ func webhook(_ context.Context, n *run.Node, now func() time.Time) (method.Metho
 		return nil, run.Usagef("--authentication-token-webhook-version: %q is neither v1 nor v1beta1", version)
 	}
 	config.APIVersion = group + "/" + version
+	var err error
+	if config.Audiences, err = apiAudiences(n); err != nil {
+		return nil, err
+	}
 	m, err := method.NewWebhook(config, now)
 	if err != nil {
 		return nil, run.Usagef("--authentication-token-webhook-config-file: %v", err)

@@ -37,9 +37,15 @@ func TestTokenWebhook(t *testing.T) {
 			return
 		}
 		review["status"] = map[string]any{"authenticated": false, "error": "never heard of it"}
-		if review["spec"].(map[string]any)["token"] == "known" {
-			review["status"] = map[string]any{"authenticated": true, "user": map[string]any{
-				"username": "hanna", "uid": "h", "groups": []string{"g"}, "extra": map[string]any{"color": []string{"red"}}}}
+		spec := review["spec"].(map[string]any)
+		user := map[string]any{"username": "hanna", "uid": "h", "groups": []string{"g"}, "extra": map[string]any{"color": []string{"red"}}}
+		switch spec["token"] {
+		case "known":
+			review["status"] = map[string]any{"authenticated": true, "user": user}
+		case "meant":
+			review["status"] = map[string]any{"authenticated": true, "user": user, "audiences": spec["audiences"]}
+		case "for others":
+			review["status"] = map[string]any{"authenticated": true, "user": user, "audiences": []string{"elsewhere"}}
 		}
 		_ = json.NewEncoder(w).Encode(review) // the client sees a broken answer
 	}))
@@ -55,6 +61,20 @@ users: [{name: u, user: {}}], clusters: [{name: c, cluster: {server: %q, certifi
 	}
 	if n := calls.Load(); n != 1 {
 		t.Errorf("%d calls for one token", n)
+	}
+	for _, c := range []struct {
+		token     string
+		audiences []string
+		want      bool
+	}{
+		{"meant", nil, true}, {"meant", []string{"vault"}, true},
+		{"for others", nil, false}, {"for others", []string{"elsewhere"}, true}, {"for others", []string{"vault"}, false},
+		{"known", []string{"vault"}, false}, // what names no audience is for the API
+	} {
+		got, err := a.Authenticate(t.Context(), services.Credentials{BearerToken: c.token, Audiences: c.audiences})
+		if (err == nil) != c.want || err == nil && len(got.Audiences) != len(c.audiences) {
+			t.Errorf("%s, asked for %q: %+v, %v", c.token, c.audiences, got, err)
+		}
 	}
 	if parent := parents.Load(); parent != "" {
 		t.Errorf("a call without a trace names %v", parent)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/portico-platform/portico/deploy/attack"
 	"github.com/portico-platform/portico/deploy/attack/trials"
+	"github.com/portico-platform/portico/deploy/e2e/matrix"
 	"github.com/portico-platform/portico/services/contracttest/lossy"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -23,8 +24,8 @@ var (
 const proxyName = "front-proxy"
 
 // trusted makes the authorities of users and front proxies, and the flags of authn
-// that trust them.
-func trusted(t *testing.T, target *attack.Target) (flags []string) {
+// that trust them and the identities of the matrix.
+func trusted(t *testing.T, target *attack.Target, identities *matrix.Identities) (flags []string) {
 	t.Helper()
 	target.Dir, target.ProxyName, target.Large = t.TempDir(), proxyName, *attackTime > 0
 	for flag, authority := range map[string]**peertls.Authority{
@@ -38,9 +39,10 @@ func trusted(t *testing.T, target *attack.Target) (flags []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		identities.Trust(t, flag, files.CA)
 		flags = append(flags, "--"+flag+"="+files.CA)
 	}
-	return append(flags, "--requestheader-allowed-names="+proxyName, "--requestheader-username-headers=X-Remote-User",
+	return append(append(flags, identities.Flags()...), "--requestheader-allowed-names="+proxyName, "--requestheader-username-headers=X-Remote-User",
 		"--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-")
 }
 
@@ -62,10 +64,11 @@ func TestAttackAllInOne(t *testing.T) {
 		t.Skip("takes half a minute")
 	}
 	besides(t)
-	target := &attack.Target{}
-	a := startAllInOne(t, vocabulary.Platform(), trusted(t, target)...)
+	target, identities := &attack.Target{}, matrix.New(t)
+	a := startAllInOne(t, vocabulary.Platform(), trusted(t, target, identities)...)
 	target.Admin, target.Address = a.Cluster, a.address
 	target.Processes = []attack.Process{asTarget(a.process, "portico")}
+	t.Run("Matrix", func(t *testing.T) { matrix.Run(t, identities, target) })
 	assault(t, target)
 }
 
@@ -76,8 +79,8 @@ func TestAttackProcesses(t *testing.T) {
 		t.Skip("builds and starts eleven processes")
 	}
 	besides(t)
-	target := &attack.Target{}
-	flags := trusted(t, target)
+	target, identities := &attack.Target{}, matrix.New(t)
+	flags := trusted(t, target, identities)
 	s := newSuite(t, vocabulary.Platform())
 	link := lossy.New(t, s.addresses["etcd"])
 	s.between = func(from, to string) string {
@@ -97,6 +100,7 @@ func TestAttackProcesses(t *testing.T) {
 	for name, p := range s.processes {
 		target.Processes = append(target.Processes, asTarget(p, name))
 	}
+	t.Run("Matrix", func(t *testing.T) { matrix.Run(t, identities, target) })
 	assault(t, target)
 }
 
@@ -108,13 +112,14 @@ func assault(t *testing.T, target *attack.Target) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, end := trials.All(), time.Now().Add(*attackTime)
+	all, end, ran := trials.All(), time.Now().Add(*attackTime), false
 	for round := 0; round == 0 || time.Now().Before(end); round++ {
 		for _, trial := range all {
 			if trial.Separate && target.Peers == nil {
 				continue
 			}
 			t.Run(trial.Name, func(t *testing.T) {
+				ran = true
 				if o := session.Try(t.Context(), trial); o.Err != nil {
 					t.Errorf("finding %s: %v", trial.Finding, o.Err)
 				}
@@ -123,6 +128,9 @@ func assault(t *testing.T, target *attack.Target) {
 		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	}
 	report := session.Close()
+	if !ran {
+		return // -run has selected another test of the suite
+	}
 	t.Logf("%s", report)
 	for _, fault := range report.Faults() {
 		t.Error(fault)

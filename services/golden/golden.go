@@ -17,6 +17,9 @@ import (
 // update is set by go test -update.
 var update = flag.Bool("update", false, "write the actual outputs of the test cases to their files")
 
+// Updating reports whether a test has to write what it compares.
+func Updating() bool { return *update }
+
 // Run runs all cases in the YAML files of testdata. A file holds cases by name; run
 // returns the case with its actual outputs.
 func Run[Case any](t *testing.T, run func(t *testing.T, name string, c Case) Case) {

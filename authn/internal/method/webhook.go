@@ -34,8 +34,10 @@ const (
 type WebhookConfig struct {
 	ConfigFile string // a kubeconfig
 	APIVersion string // of the TokenReview that is sent, with its group
-	CacheFor   time.Duration
-	Log        *slog.Logger
+	// Audiences are those of the API, for which a token counts whose webhook names none.
+	Audiences []string
+	CacheFor  time.Duration
+	Log       *slog.Logger
 }
 
 // Webhook authenticates bearer tokens by a remote service and caches its responses.
@@ -111,14 +113,25 @@ func (m *Webhook) Authenticate(ctx context.Context, c services.Credentials) (ser
 	if !a.status.Authenticated || user.Username == "" {
 		return services.Authentication{}, &Refusal{a.status.Error}
 	}
-	valid := Shared(c.Audiences, a.status.Audiences)
-	if len(a.status.Audiences) > 0 && len(c.Audiences) > 0 && len(valid) == 0 {
-		return services.Authentication{}, fmt.Errorf("the token is for %q", a.status.Audiences)
+	meant := a.status.Audiences
+	if len(meant) == 0 {
+		meant = m.config.Audiences
+	}
+	if len(Shared(m.wanted(c), meant)) == 0 {
+		return services.Authentication{}, fmt.Errorf("the token is for %q", meant)
 	}
 	return services.Authentication{
 		User:      services.UserInfo{Name: user.Username, UID: user.UID, Groups: user.Groups, Extra: user.Extra},
-		Audiences: valid, CacheFor: max(0, a.until.Sub(m.now())),
+		Audiences: Shared(c.Audiences, meant), CacheFor: max(0, a.until.Sub(m.now())),
 	}, nil
+}
+
+// wanted returns the audiences of which the token must be for one.
+func (m *Webhook) wanted(c services.Credentials) []string {
+	if len(c.Audiences) > 0 {
+		return c.Audiences
+	}
+	return m.config.Audiences
 }
 
 // answer returns the cached or a new response of the remote service.
@@ -140,7 +153,7 @@ func (m *Webhook) answer(ctx context.Context, c services.Credentials) (answer, e
 
 func (m *Webhook) ask(ctx context.Context, c services.Credentials) (reviewStatus, error) {
 	question := tokenReview{APIVersion: m.config.APIVersion, Kind: "TokenReview"}
-	question.Spec.Token, question.Spec.Audiences = c.BearerToken, c.Audiences
+	question.Spec.Token, question.Spec.Audiences = c.BearerToken, m.wanted(c)
 	body, err := json.Marshal(question)
 	if err != nil {
 		return reviewStatus{}, err
