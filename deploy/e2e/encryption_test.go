@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"io/fs"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
+	"github.com/portico-platform/portico/services/kit/kittest/kmsplugin"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -31,13 +33,74 @@ func TestEncryptionInProcesses(t *testing.T) {
 	v := vocabulary.Platform()
 	s := newSuite(t, v)
 	file := encryption(t, "", v, "a")
+	var encrypting []program
 	for _, p := range programs() {
 		if p.etcd {
 			p.args = append(p.args[:len(p.args):len(p.args)], "--encryption-provider-config="+file)
+			encrypting = append(encrypting, p)
 		}
 		s.start(t, p)
 	}
-	encryptedSecrets(t, s.connect(t, "frontdoor"), s.data, file)
+	c := s.connect(t, "frontdoor")
+	encryptedSecrets(t, c, s.data, file)
+	kmsOfProcesses(t, s, c, file, encrypting)
+}
+
+// kmsOfProcesses encrypts with a KMS plugin that several processes use: the store writes and
+// reads, the hub reads for watches, and each again after a restart.
+func kmsOfProcesses(t *testing.T, s *suite, c *cluster.Cluster, file string, encrypting []program) {
+	t.Helper()
+	plugin := kmsplugin.Start(t)
+	content := "apiVersion: " + c.Vocabulary.Group("apiserver.config.") + "/v1\nkind: EncryptionConfiguration\nresources:\n" +
+		"- {resources: [secrets], providers: [{kms: {apiVersion: v2, name: vault, endpoint: '" + plugin.Endpoint() + "'}}, {secretbox: {keys: [{name: b, secret: " +
+		base64.StdEncoding.EncodeToString([]byte(strings.Repeat("b", 32))) + "}]}}]}\n"
+	if err := os.WriteFile(file+".next", []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(file+".next", file); err != nil {
+		t.Fatal(err)
+	}
+	client := c.Client(t)
+	secrets := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(newNamespace(t, client))
+	const word = "dmF1bHRlZCBpcyB0aGUgc2VjcmV0"
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "k"}, "data": map[string]any{"word": word}}}
+	eventually(t, "secrets are written with the help of the plugin", func() bool {
+		_ = secrets.Delete(t.Context(), "k", metav1.DeleteOptions{}) // there is none at first
+		_, err := secrets.Create(t.Context(), object.DeepCopy(), metav1.CreateOptions{})
+		return err == nil && holds(t, s.data, "portico:enc:kms:v2:vault:")
+	})
+	key := plugin.Rotate(t) // which a process learns of at its start, and later once a minute
+	for _, p := range encrypting {
+		s.processes[p.name].kill()
+		s.start(t, p)
+		eventually(t, "the secret is read after a restart of "+p.name, func() bool {
+			got, err := secrets.Get(t.Context(), "k", metav1.GetOptions{})
+			if err != nil {
+				return false
+			}
+			data, _, _ := unstructured.NestedString(got.Object, "data", "word")
+			return data == word
+		})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	watched, err := secrets.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=after"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watched.Stop()
+	object.SetName("after")
+	if _, err := secrets.Create(ctx, object, metav1.CreateOptions{}); err != nil || !holds(t, s.data, key) {
+		t.Errorf("%v, or the files of etcd lack the new key of the plugin", err)
+	}
+	event := <-watched.ResultChan()
+	seen, ok := event.Object.(*unstructured.Unstructured)
+	if !ok {
+		t.Fatalf("the watch has %+v", event)
+	}
+	if data, _, _ := unstructured.NestedString(seen.Object, "data", "word"); data != word || holds(t, s.data, word) {
+		t.Errorf("the watch has %v, or the files of etcd contain the secret", seen)
+	}
 }
 
 // encryption writes a configuration for secrets, whose first key encrypts.

@@ -2,14 +2,17 @@ package e2e
 
 import (
 	"bufio"
+	"context"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 	"github.com/portico-platform/portico/deploy/internal/loopback"
@@ -256,6 +259,38 @@ func (x *extension) rights(t *testing.T) {
 		act{line: "--as=jane create -f -", input: fmt.Sprintf(manifest, "j", 1), code: 1, want: []string{"Forbidden"}},
 		act{line: "--as=jane get widgets -A", code: 1, want: []string{"Forbidden"}},
 	)
+	x.withdrawn(t)
+}
+
+// withdrawn takes the right from a user who watches objects of the extension: the front door ends
+// the watch.
+func (x *extension) withdrawn(t *testing.T) {
+	x.k.play(t,
+		act{line: "create role watchers --verb=watch,list --resource=widgets.extension.example.com", want: []string{"created"}},
+		act{line: "create rolebinding watchers --role=watchers --user=walter", want: []string{"created"}},
+	)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var response *http.Response
+	eventually(t, "the user may watch", func() bool {
+		var err error
+		response, err = x.Send(ctx, cluster.Request{Path: "/apis/extension.example.com/v1/namespaces/" + x.namespace + "/widgets?watch=true", Header: http.Header{"Impersonate-User": {"walter"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if response.StatusCode != http.StatusOK {
+			_ = response.Body.Close()
+		}
+		return response.StatusCode == http.StatusOK
+	})
+	defer response.Body.Close()
+	began := time.Now()
+	x.k.run(t, "delete rolebinding watchers", "")
+	body, err := io.ReadAll(response.Body)
+	if ctx.Err() != nil {
+		t.Fatal("the watch is open after the right was withdrawn")
+	}
+	t.Logf("the watch ended after %v: %v %.300s", time.Since(began), err, body)
 }
 
 func (x *extension) metrics(t *testing.T) {

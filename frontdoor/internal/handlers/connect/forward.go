@@ -51,6 +51,9 @@ func (h *Handlers) upgrade(ctx context.Context, w http.ResponseWriter, r *reques
 	defer upgrade.Close()
 	out := &writer{ResponseWriter: w, start: r.Begin, upgraded: upgrade.Status,
 		protocol: r.Header.Get("Upgrade"), ended: func() string { return endOf(ctx) }}
+	if tunnels(r) { // whose connection can only be closed by the library once the client has sent something
+		out.within = ctx
+	}
 	asked := r.Request.WithContext(quiet(ctx))
 	asked.Header = upgrading(r.Header)
 	at := *to.url

@@ -16,13 +16,18 @@ import (
 // on as it is. The URL of direct must have the scheme http.
 func translated(r *request.Request, o *options, direct *proxy.UpgradeAwareHandler) http.Handler {
 	switch {
-	case r.Subresource.Name == "portforward" && wsstream.IsWebSocketRequestWithTunnelingProtocol(r.Request):
+	case tunnels(r):
 		return translate.NewTunnelingHandler(direct)
 	case hasStreams(r) && wsstream.IsWebSocketRequestWithStreamCloseProtocol(r.Request):
 		return translate.NewStreamTranslatorHandler(direct.Location, direct.Transport, 0,
 			translate.Options{Stdin: o.stdin, Stdout: o.stdout, Stderr: o.stderr, Tty: o.tty})
 	}
 	return direct
+}
+
+// tunnels reports whether a request tunnels SPDY through a WebSocket.
+func tunnels(r *request.Request) bool {
+	return r.Subresource.Name == "portforward" && wsstream.IsWebSocketRequestWithTunnelingProtocol(r.Request)
 }
 
 // hasStreams reports whether a request has the streams of a command.

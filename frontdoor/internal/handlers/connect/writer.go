@@ -2,6 +2,7 @@ package connect
 
 import (
 	"bufio"
+	"context"
 	"net"
 	"net/http"
 	"strings"
@@ -20,6 +21,8 @@ type writer struct {
 	upgraded func() int       // the status of the response on a hijacked connection
 	protocol string           // of the hijacked connection
 	ended    func() string    // why the hijacked connection is closed; empty if not by the front door
+	// within ends the hijacked connection when it ends; nil for a handler that does so itself.
+	within   context.Context
 	hijacked bool
 	began    bool
 }
@@ -80,6 +83,9 @@ func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.begin(status)
 	if w.ended != nil {
 		conn = closeframe.Wrap(conn, w.protocol, w.ended)
+	}
+	if w.within != nil {
+		context.AfterFunc(w.within, func() { _ = conn.Close() })
 	}
 	return conn, buffered, nil
 }
