@@ -44,16 +44,22 @@ var errNoHeader = errors.New("stored value has no header line")
 // EncodeRecord returns the record's value in etcd: a header line of JSON, then the
 // object.
 func EncodeRecord(r Record) []byte {
-	// Strings and numbers always marshal; JSON escapes line breaks in them.
-	head, _ := json.Marshal(struct {
-		header
-		written
-	}{header{UID: r.UID, Labels: r.Labels, Fields: r.Fields, At: r.At, Trace: r.Trace}, written{r.Write}})
-	value := make([]byte, 0, len(head)+1+len(r.JSON))
-	value = append(value, head...)
+	h := header{UID: r.UID, Labels: r.Labels, Fields: r.Fields, At: r.At, Trace: r.Trace}
+	value, ok := appendHeader(make([]byte, 0, usualHeader+len(r.JSON)), &h, r.Write)
+	if !ok {
+		// Strings and numbers always marshal; JSON escapes line breaks in them.
+		head, _ := json.Marshal(struct {
+			header
+			written
+		}{h, written{r.Write}})
+		value = append(value[:0], head...)
+	}
 	value = append(value, '\n')
 	return append(value, r.JSON...)
 }
+
+// usualHeader is a size that most header lines do not exceed.
+const usualHeader = 320
 
 // DecodeRecord decodes a value from etcd. The record's JSON aliases value.
 func DecodeRecord(value []byte) (Record, error) {
@@ -61,8 +67,8 @@ func DecodeRecord(value []byte) (Record, error) {
 	if !ok {
 		return Record{}, errNoHeader
 	}
-	var h header
-	if err := json.Unmarshal(head, &h); err != nil {
+	h, err := decodeHeader(head)
+	if err != nil {
 		return Record{}, fmt.Errorf("header line of a stored value: %w", err)
 	}
 	if h.At <= 0 || h.At >= len(object) {

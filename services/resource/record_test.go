@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
@@ -53,10 +54,56 @@ func TestDecodeRecordRefusesOtherValues(t *testing.T) {
 }
 
 func BenchmarkDecodeRecord(b *testing.B) {
-	value := EncodeRecord(sample())
+	usual := sample()
+	usual.Labels = map[string]string{"app": "web", "tier": "front"}
+	value := EncodeRecord(usual)
+	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := DecodeRecord(value); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// FuzzHeader: the header line is that of encoding/json, which also reads what the scanner does
+// not, with the same result.
+func FuzzHeader(f *testing.F) {
+	f.Add("u", "app", "web", "x", 7, "w")
+	f.Add("a\"b", "\n", "é", "<", 0, "")
+	f.Fuzz(func(t *testing.T, uid, name, value, field string, at int, write string) {
+		h := header{UID: uid, Labels: map[string]string{name: value, "b": field}, Fields: map[string]string{field: uid}, At: at}
+		want, _ := json.Marshal(struct {
+			header
+			written
+		}{h, written{write}})
+		if got, ok := appendHeader(nil, &h, write); ok && string(got) != string(want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		agree(t, want)
+		agree(t, []byte(uid+name+value))
+	})
+}
+
+func agree(t *testing.T, line []byte) {
+	t.Helper()
+	var want header
+	wantErr := json.Unmarshal(line, &want)
+	got, err := decodeHeader(line)
+	if (err == nil) != (wantErr == nil) || err == nil && !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: got %+v, %v, want %+v, %v", line, got, err, want, wantErr)
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	for _, line := range []string{
+		`{"uid":"u","labels":{"a":"b","c":"d"},"fields":{"e":""},"at":12,"w":"x"}`, `{"uid":"u","at":12}`, `{"uid":"u","at":012}`, `{"uid":"u","at":-1}`,
+		`{"uid":"u","labels":{},"at":1}`, `{"uid":"u","labels":{"a":"b","a":"c"},"at":1}`, `{"uid":"u","labels":{"a":"b"},"at":1}x`, `{"uid":"u","at":1,"t":"YQ=="}`,
+		`{"at":1,"uid":"u"}`, `{"uid":"\u0061","at":1}`, `{"uid":"u`, `{"uid":"u","labels":{"a":"b",`, `{"uid":"u","at":}`, `{"uid":"u","at":99999999999999999999}`, ``, `null`,
+	} {
+		agree(t, []byte(line))
+	}
+	usual := EncodeRecord(Record{UID: "u", Labels: map[string]string{"a": "b"}, At: 1, JSON: []byte("{}"), Write: "w"})
+	if n := testing.AllocsPerRun(100, func() { _, _ = DecodeRecord(usual) }); n > 3 { // the text, and a map of two parts
+		t.Errorf("%v allocations for a usual header", n)
 	}
 }
