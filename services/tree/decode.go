@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"sync"
 	"unicode/utf8"
 
 	kjson "sigs.k8s.io/json"
@@ -113,34 +112,6 @@ type parser struct {
 	text    string
 	at      int
 	pending *pending
-}
-
-// pending are the members and items of the objects and lists that a parser is in. Maps and
-// lists are made when their size is known.
-type pending struct {
-	members []member
-	items   []any
-}
-
-type member struct {
-	name  string
-	value any
-}
-
-// maxPending bounds what a pending keeps for later use.
-const maxPending = 1 << 10
-
-var pendings = sync.Pool{New: func() any { return new(pending) }}
-
-// free makes a pending available to other parsers.
-func (p *pending) free() {
-	if cap(p.members) > maxPending || cap(p.items) > maxPending {
-		return
-	}
-	clear(p.members[:cap(p.members)])
-	clear(p.items[:cap(p.items)])
-	p.members, p.items = p.members[:0], p.items[:0]
-	pendings.Put(p)
 }
 
 // peek returns the next character, 0 at the end.
@@ -256,7 +227,7 @@ func (p *parser) list(depth int) ([]any, bool) {
 	}
 }
 
-// string parses a string. The library decodes those with escapes.
+// string parses a string.
 func (p *parser) string() (string, bool) {
 	if p.peek() != '"' {
 		return "", false
@@ -271,8 +242,7 @@ func (p *parser) string() (string, bool) {
 				return "", false
 			}
 			if escaped {
-				err := json.Unmarshal([]byte(p.text[start-1:i+1]), &s)
-				return s, err == nil
+				return unescaped(s)
 			}
 			return s, true
 		case c == '\\':
@@ -285,6 +255,29 @@ func (p *parser) string() (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// unescaped returns the text of a string that is given without its quotes. The library decodes
+// those with escapes that names of managed fields do not have.
+func unescaped(s string) (string, bool) {
+	text := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c == '\\' {
+			i++ // something follows, as the string has an end
+			switch c = s[i]; c {
+			case '"', '\\', '/':
+			case 'n':
+				c = '\n'
+			default:
+				var decoded string
+				err := json.Unmarshal([]byte(`"`+s+`"`), &decoded)
+				return decoded, err == nil
+			}
+		}
+		text = append(text, c)
+	}
+	return string(text), true
 }
 
 func (p *parser) digits() bool {

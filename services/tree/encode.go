@@ -1,11 +1,13 @@
 package tree
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -13,21 +15,32 @@ import (
 // encoding/json does, but several times faster for the types of decoded JSON. The error is
 // a DepthError for an object that Decode would not accept; other errors name the type that
 // cannot be encoded.
-func Encode(object map[string]any) ([]byte, error) {
-	return appendObject(make([]byte, 0, 2048), object, maxDecoded)
-}
+func Encode(object map[string]any) ([]byte, error) { return encode(object, maxDecoded) }
 
 // EncodeNew is Encode for an object of a request, without managedFields. The error is a
 // DepthError if it is nested more deeply than MaxDepth.
-func EncodeNew(object map[string]any) ([]byte, error) {
-	return appendObject(make([]byte, 0, 2048), object, MaxDepth)
+func EncodeNew(object map[string]any) ([]byte, error) { return encode(object, MaxDepth) }
+
+// encode encodes into a buffer that is used again, and returns a copy of the right size.
+func encode(object map[string]any, left int) ([]byte, error) {
+	p := pendings.Get().(*pending)
+	defer p.free()
+	var err error
+	if p.text, err = p.appendObject(p.text[:0], object, left); err != nil {
+		return nil, err
+	}
+	return bytes.Clone(p.text), nil
 }
 
 // Append appends the JSON of a value to dst. Errors are those of Encode.
-func Append(dst []byte, value any) ([]byte, error) { return appendValue(dst, value, maxDecoded) }
+func Append(dst []byte, value any) ([]byte, error) {
+	p := pendings.Get().(*pending)
+	defer p.free()
+	return p.appendValue(dst, value, maxDecoded)
+}
 
 // appendValue appends a value that is nested at most left levels deep.
-func appendValue(dst []byte, value any, left int) ([]byte, error) {
+func (p *pending) appendValue(dst []byte, value any, left int) ([]byte, error) {
 	switch v := value.(type) {
 	case nil:
 		return append(dst, "null"...), nil
@@ -40,9 +53,9 @@ func appendValue(dst []byte, value any, left int) ([]byte, error) {
 	case float64:
 		return appendFloat(dst, v)
 	case map[string]any:
-		return appendObject(dst, v, left)
+		return p.appendObject(dst, v, left)
 	case []any:
-		return appendList(dst, v, left)
+		return p.appendList(dst, v, left)
 	}
 	other, err := json.Marshal(value) // structs that the service itself inserts
 	if err != nil {
@@ -51,30 +64,46 @@ func appendValue(dst []byte, value any, left int) ([]byte, error) {
 	return append(dst, other...), nil
 }
 
-func appendObject(dst []byte, object map[string]any, left int) (_ []byte, err error) {
+func (p *pending) appendObject(dst []byte, object map[string]any, left int) (_ []byte, err error) {
 	if left == 0 {
 		return dst, DepthError{MaxDepth}
 	}
-	var few [24]string // most objects need no allocation
-	names := few[:0]
-	for name := range object {
-		names = append(names, name)
+	first := len(p.members)
+	for name, value := range object {
+		p.members = append(p.members, member{name, value})
 	}
-	slices.Sort(names)
+	members := p.members[first:]
+	sortMembers(members)
 	dst = append(dst, '{')
-	for i, name := range names {
+	for i := range members {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendString(dst, name), ':')
-		if dst, err = appendValue(dst, object[name], left-1); err != nil {
+		dst = append(appendString(dst, members[i].name), ':')
+		if dst, err = p.appendValue(dst, members[i].value, left-1); err != nil {
 			return dst, err
 		}
 	}
+	p.members = p.members[:first]
 	return append(dst, '}'), nil
 }
 
-func appendList(dst []byte, list []any, left int) (_ []byte, err error) {
+// fewMembers is how many members an insertion sorts faster.
+const fewMembers = 12
+
+func sortMembers(members []member) {
+	if len(members) > fewMembers {
+		slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.name, b.name) })
+		return
+	}
+	for i := 1; i < len(members); i++ {
+		for j := i; j > 0 && members[j].name < members[j-1].name; j-- {
+			members[j], members[j-1] = members[j-1], members[j]
+		}
+	}
+}
+
+func (p *pending) appendList(dst []byte, list []any, left int) (_ []byte, err error) {
 	if left == 0 {
 		return dst, DepthError{MaxDepth}
 	}
@@ -83,7 +112,7 @@ func appendList(dst []byte, list []any, left int) (_ []byte, err error) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if dst, err = appendValue(dst, item, left-1); err != nil {
+		if dst, err = p.appendValue(dst, item, left-1); err != nil {
 			return dst, err
 		}
 	}
@@ -102,13 +131,18 @@ func appendFloat(dst []byte, f float64) ([]byte, error) {
 
 // appendString appends a quoted string. The library encodes those that need escapes.
 func appendString(dst []byte, s string) []byte {
+	start := len(dst)
+	dst = append(dst, '"')
+	written := 0
 	for i := 0; i < len(s); i++ {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c >= utf8.RuneSelf {
+		switch c := s[i]; {
+		case c == '"', c == '\\': // in names of managed fields
+			dst = append(append(append(dst, s[written:i]...), '\\'), c)
+			written = i + 1
+		case c < ' ', c == '<', c == '>', c == '&', c >= utf8.RuneSelf:
 			quoted, _ := json.Marshal(s) // a string always encodes
-			return append(dst, quoted...)
+			return append(dst[:start], quoted...)
 		}
 	}
-	dst = append(dst, '"')
-	dst = append(dst, s...)
-	return append(dst, '"')
+	return append(append(dst, s[written:]...), '"')
 }

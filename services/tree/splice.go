@@ -88,10 +88,13 @@ func WithManagedFields(object []byte, managedFields any) ([]byte, error) {
 		return object, err
 	}
 	const name = `"managedFields":`
-	out := make([]byte, 0, len(object)+1024)
-	out = append(append(out, object[:at]...), name...)
-	if out, err = Append(out, managedFields); err != nil {
+	p := pendings.Get().(*pending)
+	defer p.free()
+	if p.text, err = p.appendValue(p.text[:0], managedFields, maxDecoded); err != nil {
 		return object, err
 	}
-	return append(append(out, ','), object[at:]...), nil
+	out := make([]byte, 0, len(object)+len(name)+len(p.text)+1)
+	out = append(append(out, object[:at]...), name...)
+	out = append(append(out, p.text...), ',')
+	return append(out, object[at:]...), nil
 }
