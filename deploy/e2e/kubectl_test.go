@@ -152,6 +152,7 @@ func TestKubectl(t *testing.T) {
 	}
 	t.Run("get -w", func(t *testing.T) { watchWithKubectl(t, k) })
 	t.Run("delete namespace", func(t *testing.T) { k.run(t, "delete namespace demo --wait=false", "") })
+	t.Run("pages", func(t *testing.T) { runPages(t, a) })
 }
 
 // watchWithKubectl sees a change arrive in a running get -w.

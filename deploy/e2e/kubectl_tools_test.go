@@ -64,6 +64,8 @@ func kubectlWait(t *testing.T, k *kubectl) {
 
 func kubectlAuth(t *testing.T, k *kubectl) {
 	k.play(t,
+		act{line: "auth whoami", want: []string{"Username", "admin", "system:masters", "system:authenticated"}},
+		act{line: "auth whoami --as=nobody --as-group=staff -o yaml", want: []string{"kind: SelfSubjectReview", "username: nobody", "- staff"}, not: []string{"system:masters"}},
 		act{line: "auth can-i create pods", want: []string{"yes"}},
 		act{line: "auth can-i create pods --as=nobody", code: 1, want: []string{"no"}},
 		act{line: "get pods --as=nobody", code: 1, want: []string{"Forbidden", `"nobody" cannot list resource "pods"`}},
@@ -73,6 +75,8 @@ func kubectlAuth(t *testing.T, k *kubectl) {
 		act{line: "auth can-i --list --as=nobody", want: []string{"Resources", "selfsubjectaccessreviews"}},
 		act{line: "auth reconcile -f -", input: `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"reader","namespace":"auth"},"rules":[{"apiGroups":[""],"resources":["events"],"verbs":["get"]}]}`,
 			want: []string{"reader reconciled"}},
+		act{line: "auth reconcile --remove-extra-permissions --dry-run=client -f -", input: `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"reader","namespace":"auth"},"rules":[]}`,
+			want: []string{"reader reconciled", "extra rules removed"}},
 		act{line: "auth can-i --list --as=nobody", want: []string{"events", "pods"}})
 	eventually(t, "the role is known", func() bool {
 		_, code := k.try(t, "auth can-i list pods --as=nobody", "")
@@ -85,13 +89,12 @@ func kubectlAuth(t *testing.T, k *kubectl) {
 	}
 	k.play(t,
 		act{line: "create secret generic binding", want: []string{"created"}},
-		act{line: "create token robot --bound-object-kind=Secret --bound-object-name=binding", want: []string{"."}},
 		act{line: "create token robot --bound-object-kind=Secret --bound-object-name=none", code: 1, want: []string{`secrets "none" not found`}},
 		act{line: "create token robot --bound-object-kind=Node --bound-object-name=none", code: 1, want: []string{"Node"}})
+	kubectlBoundToken(t, k)
 	// The administrator's certificate would take precedence over the token.
 	robot := "--user=nobody --token=" + strings.TrimSpace(token)
 	k.play(t,
-		act{line: "config set-credentials nobody"},
 		act{line: "get pods " + robot, code: 1, want: []string{"Forbidden", `"system:serviceaccount:auth:robot"`}},
 		act{line: "create rolebinding robot --role=reader --serviceaccount=auth:robot", want: []string{"created"}})
 	eventually(t, "the robot may read", func() bool {
@@ -129,6 +132,24 @@ spec:
               colour: {type: string, enum: [red, blue], description: What it is painted in.}
           status: {type: object, properties: {replicas: {type: integer}, phase: {type: string}}}
 `
+
+// kubectlBoundToken uses a token until the Secret that it is bound to is deleted.
+func kubectlBoundToken(t *testing.T, k *kubectl) {
+	token, code := k.try(t, "create token robot --bound-object-kind=Secret --bound-object-name=binding", "")
+	if code != 0 {
+		t.Fatal(token)
+	}
+	whoami := "auth whoami --user=nobody --token=" + strings.TrimSpace(token)
+	k.play(t,
+		act{line: "config set-credentials nobody"},
+		act{line: whoami, want: []string{"system:serviceaccount:auth:robot", "system:serviceaccounts:auth"}},
+		act{line: "create token robot --bound-object-kind=Secret --bound-object-name=binding --bound-object-uid=another", code: 1, want: []string{"UID"}},
+		act{line: "delete secret binding"})
+	eventually(t, "the token is refused", func() bool {
+		out, code := k.try(t, whoami, "")
+		return code == 1 && strings.Contains(out, "Unauthorized")
+	})
+}
 
 func widget(spec string) string {
 	return "{apiVersion: example.com/v1, kind: Widget, metadata: {name: one}, spec: {" + spec + "}}"

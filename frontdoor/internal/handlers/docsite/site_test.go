@@ -55,7 +55,7 @@ func TestSite(t *testing.T) {
 	}{
 		"/docs":                        {301, "text/html", nil},
 		"/docs/":                       {200, "text/html", []string{"<title>Portico", `<a href="/docs/operations/backup.md">`}},
-		"/docs/operations/tools.md":    {200, "text/html", []string{`aria-current="page"`, `<h2 id="what-changed">`, "<code>portico top", `href="../request.md"`, "v1.36"}},
+		"/docs/operations/tools.md":    {200, "text/html", []string{`aria-current="page"`, `<h2 id="what-changed">`, `<code class="language-sh">portico top`, `href="../request.md"`, "v1.36"}},
 		"/docs/security.md":            {200, "text/html", []string{"<table>", `<a href="operations/nodes.md">`}},
 		"/docs/console/light-list.png": {200, "image/png", nil},
 		"/docs/assets/docs.js":         {200, "text/javascript", []string{"/docs/search.json"}},
