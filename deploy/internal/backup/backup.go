@@ -16,6 +16,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/deploy/internal/progress"
 )
 
 const manual = `portico backup saves what a suite has stored, and portico restore puts it back.
@@ -39,7 +41,7 @@ func usagef(format string, args ...any) error {
 func Main(ctx context.Context, args []string, out, errs io.Writer) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM) // to leave nothing half made
 	defer stop()
-	err := command(ctx, args, out)
+	err := command(ctx, args, streams{out, errs})
 	switch {
 	case err == nil:
 		return 0
@@ -52,10 +54,18 @@ func Main(ctx context.Context, args []string, out, errs io.Writer) int {
 	}
 }
 
-// action does what a command is for, with the one argument of the command.
-type action func(ctx context.Context, folder string, out io.Writer) error
+// streams are the standard output and error of a command. Bars are drawn on the latter.
+type streams struct{ out, errs io.Writer }
 
-func command(ctx context.Context, args []string, out io.Writer) error {
+// bar returns a bar for work on a number of bytes.
+func (s streams) bar(label string, total int64) *progress.Bar {
+	return progress.Start(s.errs, label, total, progress.Bytes)
+}
+
+// action does what a command is for, with the one argument of the command.
+type action func(ctx context.Context, folder string, s streams) error
+
+func command(ctx context.Context, args []string, s streams) error {
 	name, args := args[0], args[1:]
 	commands := map[string]func(*pflag.FlagSet) action{"restore": restoreFlags}
 	if name == "backup" {
@@ -66,7 +76,7 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 		commands = map[string]func(*pflag.FlagSet) action{"create": createFlags, "verify": verifyFlags}
 	}
 	if name == "--help" || name == "-h" || name == "help" {
-		_, err := io.WriteString(out, manual)
+		_, err := io.WriteString(s.out, manual)
 		return err
 	}
 	if commands[name] == nil {
@@ -77,12 +87,12 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	run := commands[name](flags)
 	switch err := flags.Parse(args); {
 	case errors.Is(err, pflag.ErrHelp):
-		_, err := fmt.Fprintf(out, "%s\nFlags of %s:\n%s", manual, name, flags.FlagUsages())
+		_, err := fmt.Fprintf(s.out, "%s\nFlags of %s:\n%s", manual, name, flags.FlagUsages())
 		return err
 	case err != nil:
 		return usagef("%v", err)
 	case flags.NArg() != 1:
 		return usagef("%s takes the folder of the backup, and %d arguments were given", name, flags.NArg())
 	}
-	return run(ctx, flags.Arg(0), out)
+	return run(ctx, flags.Arg(0), s)
 }

@@ -3,6 +3,7 @@ package backup
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/portico-platform/portico/deploy/internal/terminal"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/store/embedded"
 )
@@ -204,7 +206,7 @@ func TestMembers(t *testing.T) {
 	mustRun(t, "restore", folder, "--etcd-data-dir="+members, "--initial-cluster=a=http://127.0.0.1:1,b=http://127.0.0.1:2")
 	var revisions []int64
 	for _, name := range []string{"a", "b"} {
-		found, err := inspect(filepath.Join(members, name, "member", "snap", "db"))
+		found, err := inspect(filepath.Join(members, name, "member", "snap", "db"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -300,5 +302,34 @@ func TestSkip(t *testing.T) {
 	}
 	if _, err := r.skip(m, made.Add(-time.Hour)); err == nil {
 		t.Error("a backup of tomorrow is taken")
+	}
+}
+
+// TestBars saves and restores in a terminal: there are bars, and nothing of them is left. TestRoundTrip
+// and others read what is written elsewhere.
+func TestBars(t *testing.T) {
+	dir, server := dataFolder(t)
+	fill(t, server.Client)
+	mustClose(t, server)
+	user, program := terminal.Open(t)
+	folder := filepath.Join(t.TempDir(), "backup")
+	status := make(chan int, 2)
+	go func() {
+		status <- Main(t.Context(), []string{"backup", "create", folder, "--data-dir=" + dir}, io.Discard, program)
+		status <- Main(t.Context(), []string{"restore", folder, "--data-dir=" + filepath.Join(t.TempDir(), "restored")}, io.Discard, program)
+		_ = program.Close()
+	}()
+	var recorded strings.Builder
+	_, _ = io.Copy(&recorded, user) // ends with an error when the other end is closed
+	if first, second := <-status, <-status; first != 0 || second != 0 {
+		t.Fatalf("%d %d %s", first, second, recorded.String())
+	}
+	for _, label := range []string{"snapshot ", "checking [", "restoring portico [", " MiB"} {
+		if !strings.Contains(recorded.String(), label) {
+			t.Errorf("no %q in %q", label, recorded.String())
+		}
+	}
+	if !strings.HasSuffix(recorded.String(), "\r\x1b[K") {
+		t.Errorf("something is left: %q", recorded.String())
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/portico-platform/portico/deploy/internal/progress"
 	"github.com/portico-platform/portico/services/resource"
 )
 
@@ -23,8 +24,8 @@ import (
 const revisionBytes = 17
 
 // inspect reads etcd's database in a file: a snapshot, or that of a member that does not
-// run. It checks the structure of the file.
-func inspect(path string) (c contents, err error) {
+// run. It checks the structure of the file. The bar counts the bytes of its keys and values.
+func inspect(path string, bar *progress.Bar) (c contents, err error) {
 	defer func() {
 		if p := recover(); p != nil { // bolt and etcd trust their files
 			err = fmt.Errorf("%s is not a database of etcd: %v", path, p)
@@ -39,13 +40,13 @@ func inspect(path string) (c contents, err error) {
 		for broken := range tx.Check() {
 			return fmt.Errorf("%s is damaged: %w", path, broken)
 		}
-		c, err = read(tx)
+		c, err = read(tx, bar)
 		return err
 	})
 	return c, err
 }
 
-func read(tx *bolt.Tx) (contents, error) {
+func read(tx *bolt.Tx, bar *progress.Bar) (contents, error) {
 	keys, meta := tx.Bucket(schema.Key.Name()), tx.Bucket(schema.Meta.Name())
 	if keys == nil || meta == nil {
 		return contents{}, errors.New("not a database of etcd: it has no keys")
@@ -54,6 +55,7 @@ func read(tx *bolt.Tx) (contents, error) {
 	present := map[string]bool{}
 	cursor := keys.Cursor()
 	for key, value := cursor.First(); key != nil; key, value = cursor.Next() {
+		bar.Add(int64(len(key) + len(value)))
 		if len(key) < revisionBytes {
 			return contents{}, fmt.Errorf("a key of etcd's database is no revision: %x", key)
 		}

@@ -17,19 +17,19 @@ import (
 
 func createFlags(flags *pflag.FlagSet) action {
 	from := sourceFlags(flags)
-	return func(ctx context.Context, folder string, out io.Writer) error {
+	return func(ctx context.Context, folder string, s streams) error {
 		source, dataDir, err := from()
 		if err != nil {
 			return err
 		}
 		var made *manifest
 		if err := whole(folder, func(temporary string) error {
-			made, err = create(ctx, temporary, source, dataDir)
+			made, err = create(ctx, temporary, place{source, dataDir}, s)
 			return err
 		}); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(out, "saved %s in %s\n", made, folder)
+		_, err = fmt.Fprintf(s.out, "saved %s in %s\n", made, folder)
 		return err
 	}
 }
@@ -60,32 +60,43 @@ func whole(folder string, fill func(temporary string) error) error {
 	return syncDir(filepath.Dir(folder))
 }
 
+// place is where a suite is: the source of its snapshot, and its data folder if it has one.
+type place struct {
+	source  source
+	dataDir string
+}
+
 // create fills the folder of a backup. The time that it names is before the snapshot.
-func create(ctx context.Context, folder string, from source, dataDir string) (*manifest, error) {
+func create(ctx context.Context, folder string, from place, s streams) (*manifest, error) {
 	m := &manifest{Version: formatVersion, Created: time.Now().UTC().Truncate(time.Second), Files: map[string]string{}}
 	var least int64
 	snapshot := filepath.Join(folder, snapshotFile)
+	reading := s.bar("snapshot", 0)
+	defer reading.End()
 	err := writeFile(snapshot, func(w io.Writer) (err error) {
-		least, err = from(ctx, w)
+		least, err = from.source(ctx, w, reading)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := checkSum(snapshot); err != nil {
+	reading.End()
+	bar := s.bar("checking", 3*sizeOf(snapshot)) // read three times
+	defer bar.End()
+	if err := checkSum(snapshot, bar); err != nil {
 		return nil, err
 	}
-	if m.contents, err = inspect(snapshot); err != nil {
+	if m.contents, err = inspect(snapshot, bar); err != nil {
 		return nil, err
 	}
 	if m.Revision < least {
 		return nil, fmt.Errorf("the snapshot is of revision %d, and etcd was at %d before", m.Revision, least)
 	}
-	if m.Files[snapshotFile], err = hashFile(snapshot); err != nil {
+	if m.Files[snapshotFile], err = hashFile(snapshot, bar); err != nil {
 		return nil, err
 	}
-	if dataDir != "" {
-		if err := saveHome(folder, dataDir, m.Files); err != nil {
+	if from.dataDir != "" {
+		if err := saveHome(folder, from.dataDir, m.Files); err != nil {
 			return nil, err
 		}
 	}
@@ -114,7 +125,7 @@ func saveHome(folder, dataDir string, hashes map[string]string) error {
 		if err := putFile(folder, saved, content); err != nil {
 			return err
 		}
-		if hashes[filepath.ToSlash(saved)], err = hashFile(filepath.Join(folder, saved)); err != nil {
+		if hashes[filepath.ToSlash(saved)], err = hashFile(filepath.Join(folder, saved), nil); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/portico-platform/portico/deploy/internal/progress"
 )
 
 // What is in the folder of a backup.
@@ -76,15 +78,15 @@ func readManifest(folder string) (*manifest, error) {
 	return m, nil
 }
 
-// hashFile returns the SHA-256 of a file.
-func hashFile(path string) (string, error) {
+// hashFile returns the SHA-256 of a file. The bar counts its bytes.
+func hashFile(path string, bar *progress.Bar) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
 	hash := sha256.New()
-	if _, err := io.Copy(hash, f); err != nil {
+	if _, err := io.Copy(io.MultiWriter(hash, bar), f); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil

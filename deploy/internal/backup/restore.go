@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,7 +37,7 @@ func restoreFlags(flags *pflag.FlagSet) action {
 	flags.StringVar(&r.etcdDir, "etcd-data-dir", "", "`folder` to make with a data folder for each member of an etcd cluster; it must not exist, or be empty")
 	cluster := flags.String("initial-cluster", "", "names and peer `URLs` of all members, as in etcd-1=https://etcd-1:2380,etcd-2=https://etcd-2:2380")
 	flags.Int64Var(&r.bump, "bump-revision", 0, "how many `revisions` to skip; 0: more than can have been written since the backup was made")
-	return func(_ context.Context, folder string, out io.Writer) (err error) {
+	return func(_ context.Context, folder string, s streams) (err error) {
 		switch {
 		case (r.dataDir == "") == (r.etcdDir == ""):
 			return usagef("either --data-dir or --etcd-data-dir says what to make")
@@ -55,22 +54,22 @@ func restoreFlags(flags *pflag.FlagSet) action {
 				return usagef("--initial-cluster: %q is no name of a folder", name)
 			}
 		}
-		m, err := verify(folder)
+		m, err := verify(folder, s)
 		if err != nil {
 			return err
 		}
-		return r.run(folder, m, out)
+		return r.run(folder, m, s)
 	}
 }
 
 // run makes the folders of a backup that was verified.
-func (r *restoration) run(folder string, m *manifest, out io.Writer) error {
+func (r *restoration) run(folder string, m *manifest, s streams) error {
 	bump, err := r.skip(m, time.Now())
 	if err != nil {
 		return err
 	}
 	// A cluster with another id is another one to all who knew the lost one.
-	g := goal{manifest: m, folder: folder, revision: m.Revision + bump, token: "restored-" + rand.Text()}
+	g := goal{manifest: m, folder: folder, revision: m.Revision + bump, token: "restored-" + rand.Text(), streams: s}
 	if r.dataDir == "" {
 		err = whole(r.etcdDir, func(temporary string) error {
 			for name := range r.cluster {
@@ -86,7 +85,7 @@ func (r *restoration) run(folder string, m *manifest, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "restored %s in %s; it goes on after revision %d\n", m, r.dataDir+r.etcdDir, g.revision)
+	_, err = fmt.Fprintf(s.out, "restored %s in %s; it goes on after revision %d\n", m, r.dataDir+r.etcdDir, g.revision)
 	return err
 }
 
@@ -108,6 +107,7 @@ type goal struct {
 	*manifest
 	folder, token string
 	revision      int64
+	streams       streams
 }
 
 // restoreHome makes the data folder of an all-in-one.
@@ -134,15 +134,20 @@ func (g goal) restoreHome(dir string) error {
 
 // restore makes the data folder of a member of etcd, and reads what is in it.
 func (g goal) restore(dir, name string, cluster types.URLsMap) error {
+	saved, restored := filepath.Join(g.folder, snapshotFile), filepath.Join(dir, "member", "snap", "db")
+	bar := g.streams.bar("restoring "+name, 2*sizeOf(saved)) // written and read
+	defer bar.End()
+	written := bar.Follow(func() int64 { return sizeOf(restored) })
 	err := snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
-		SnapshotPath: filepath.Join(g.folder, snapshotFile), Name: name, OutputDataDir: dir,
+		SnapshotPath: saved, Name: name, OutputDataDir: dir,
 		PeerURLs: cluster[name].StringSlice(), InitialCluster: cluster.String(), InitialClusterToken: g.token,
 		RevisionBump: uint64(g.revision - g.written), MarkCompacted: true,
 	})
+	written()
 	if err != nil {
 		return err
 	}
-	found, err := inspect(filepath.Join(dir, "member", "snap", "db"))
+	found, err := inspect(restored, bar)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/portico-platform/portico/deploy/internal/progress"
 	"github.com/portico-platform/portico/services/kit/etcd"
 	"github.com/portico-platform/portico/store/embedded"
 )
@@ -21,8 +22,9 @@ import (
 // memberTimeout bounds the question that shows that a member of etcd is up to date.
 const memberTimeout = 5 * time.Second
 
-// source writes a snapshot of etcd, and returns a revision that it has at least.
-type source func(ctx context.Context, w io.Writer) (least int64, err error)
+// source writes a snapshot of etcd, and returns a revision that it has at least. The bar counts the
+// bytes.
+type source func(ctx context.Context, w io.Writer, bar *progress.Bar) (least int64, err error)
 
 // sourceFlags declares where a suite is, and returns what makes its source, with the data
 // folder when that is what was named.
@@ -54,11 +56,11 @@ func sourceFlags(flags *pflag.FlagSet) func() (source, string, error) {
 // fromServers takes the snapshot of the first member that gives one. It holds everything
 // that was acknowledged before, whichever member that is.
 func fromServers(servers []string, config clientv3.Config) source {
-	return func(ctx context.Context, w io.Writer) (int64, error) {
+	return func(ctx context.Context, w io.Writer, bar *progress.Bar) (int64, error) {
 		var failures []error
 		for _, server := range servers {
 			config.Endpoints = []string{server}
-			least, started, err := fromMember(ctx, config, w)
+			least, started, err := fromMember(ctx, config, w, bar)
 			if err == nil || started {
 				return least, err
 			}
@@ -69,7 +71,7 @@ func fromServers(servers []string, config clientv3.Config) source {
 }
 
 // fromMember reports with the error whether something was written already.
-func fromMember(ctx context.Context, config clientv3.Config, w io.Writer) (least int64, started bool, err error) {
+func fromMember(ctx context.Context, config clientv3.Config, w io.Writer, bar *progress.Bar) (least int64, started bool, err error) {
 	client, err := clientv3.New(config)
 	if err != nil {
 		return 0, false, err
@@ -82,12 +84,15 @@ func fromMember(ctx context.Context, config clientv3.Config, w io.Writer) (least
 	if err != nil {
 		return 0, false, err
 	}
+	if status, err := client.Status(asking, config.Endpoints[0]); err == nil {
+		bar.SetTotal(status.DbSize)
+	}
 	snapshot, err := client.SnapshotWithVersion(ctx)
 	if err != nil {
 		return 0, false, err
 	}
 	defer snapshot.Snapshot.Close()
-	n, err := io.Copy(w, snapshot.Snapshot)
+	n, err := io.Copy(io.MultiWriter(w, bar), snapshot.Snapshot)
 	return answer.Header.Revision, n > 0, err
 }
 
@@ -95,8 +100,10 @@ func fromMember(ctx context.Context, config clientv3.Config, w io.Writer) (least
 // on the folder for a moment: the log of a process that has crashed holds what is not in
 // the database yet.
 func fromFolder(dir string) source {
-	return func(ctx context.Context, w io.Writer) (int64, error) {
-		err := embedded.Snapshot(ctx, dir, w)
+	return func(ctx context.Context, w io.Writer, bar *progress.Bar) (int64, error) {
+		bar.SetTotal(sizeOf(filepath.Join(dir, "etcd", "member", "snap", "db")))
+		counted := io.MultiWriter(w, bar)
+		err := embedded.Snapshot(ctx, dir, counted)
 		if !errors.Is(err, embedded.ErrNotRunning) {
 			return 0, err
 		}
@@ -104,6 +111,6 @@ func fromFolder(dir string) source {
 		if openError != nil {
 			return 0, errors.Join(err, openError)
 		}
-		return 0, errors.Join(embedded.Snapshot(ctx, dir, w), server.Close())
+		return 0, errors.Join(embedded.Snapshot(ctx, dir, counted), server.Close())
 	}
 }

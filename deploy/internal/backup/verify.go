@@ -13,33 +13,38 @@ import (
 	"slices"
 
 	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/deploy/internal/progress"
 )
 
 func verifyFlags(*pflag.FlagSet) action {
-	return func(_ context.Context, folder string, out io.Writer) error {
-		m, err := verify(folder)
+	return func(_ context.Context, folder string, s streams) error {
+		m, err := verify(folder, s)
 		if err != nil {
 			return err
 		}
 		for _, name := range slices.Sorted(maps.Keys(m.Objects)) {
-			fmt.Fprintf(out, "%8d %s\n", m.Objects[name], name)
+			fmt.Fprintf(s.out, "%8d %s\n", m.Objects[name], name)
 		}
-		_, err = fmt.Fprintf(out, "%s is whole: %s\n", folder, m)
+		_, err = fmt.Fprintf(s.out, "%s is whole: %s\n", folder, m)
 		return err
 	}
 }
 
 // verify checks all files of a backup and counts what is in its database.
-func verify(folder string) (*manifest, error) {
+func verify(folder string, s streams) (*manifest, error) {
 	m, err := readManifest(folder)
 	if err != nil {
 		return nil, err
 	}
+	snapshot := filepath.Join(folder, snapshotFile)
+	bar := s.bar("checking", 3*sizeOf(snapshot)) // read three times
+	defer bar.End()
 	for name, want := range m.Files {
 		if !filepath.IsLocal(filepath.FromSlash(name)) {
 			return nil, fmt.Errorf("%s names the file %q, which is outside of the backup", manifestFile, name)
 		}
-		got, err := hashFile(filepath.Join(folder, filepath.FromSlash(name)))
+		got, err := hashFile(filepath.Join(folder, filepath.FromSlash(name)), bar)
 		if err != nil {
 			return nil, err
 		}
@@ -47,11 +52,10 @@ func verify(folder string) (*manifest, error) {
 			return nil, fmt.Errorf("%s is not as it was saved: its SHA-256 is %s, not %s", name, got, want)
 		}
 	}
-	snapshot := filepath.Join(folder, snapshotFile)
-	if err := checkSum(snapshot); err != nil {
+	if err := checkSum(snapshot, bar); err != nil {
 		return nil, err
 	}
-	found, err := inspect(snapshot)
+	found, err := inspect(snapshot, bar)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +71,7 @@ func verify(folder string) (*manifest, error) {
 
 // checkSum compares a snapshot with the SHA-256 that etcd has written after it: without
 // it, it was cut short on its way.
-func checkSum(path string) error {
+func checkSum(path string, bar *progress.Bar) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -81,7 +85,7 @@ func checkSum(path string) error {
 		return errors.New("the snapshot is not whole: it does not end with its SHA-256")
 	}
 	hash, last := sha256.New(), make([]byte, sha256.Size)
-	if _, err := io.CopyN(hash, f, info.Size()-sha256.Size); err != nil {
+	if _, err := io.CopyN(io.MultiWriter(hash, bar), f, info.Size()-sha256.Size); err != nil {
 		return err
 	}
 	if _, err := io.ReadFull(f, last); err != nil {
@@ -91,4 +95,13 @@ func checkSum(path string) error {
 		return errors.New("the snapshot is damaged: it is not what its SHA-256 says")
 	}
 	return nil
+}
+
+// sizeOf returns the size of a file; 0 if it cannot be read, which is an error elsewhere.
+func sizeOf(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }

@@ -21,6 +21,9 @@ const (
 	clearLine = "\r\x1b[K"
 )
 
+// Bytes writes an amount of bytes.
+func Bytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
 // Bar shows how much of a piece of work is done. Its methods may be called concurrently, and do
 // nothing on nil.
 type Bar struct {
@@ -73,6 +76,39 @@ func (b *Bar) Set(n int64) {
 	n -= b.done
 	b.lock.Unlock()
 	b.Add(n)
+}
+
+// SetTotal records how much there is to do.
+func (b *Bar) SetTotal(n int64) {
+	if b == nil {
+		return
+	}
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	b.total = n
+}
+
+// Follow records how much done returns, again and again until the returned function is called.
+func (b *Bar) Follow(done func() int64) (end func()) {
+	if b == nil {
+		return func() {}
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		ticks := time.NewTicker(interval)
+		defer ticks.Stop()
+		for {
+			select {
+			case <-ticks.C:
+				b.Set(done())
+			case <-stop:
+				b.Set(done())
+				return
+			}
+		}
+	}()
+	return func() { close(stop); <-stopped }
 }
 
 // Write counts what is written, for io.TeeReader and io.MultiWriter.

@@ -2,8 +2,6 @@ package tools
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/portico-platform/portico/deploy/internal/terminal"
 )
 
 // watching opens a watch and returns a function that reports its end.
@@ -126,39 +126,12 @@ func TestTopOnce(t *testing.T) {
 	}
 }
 
-// pty returns both ends of a terminal with 24 lines of 100 characters.
-func pty(t *testing.T) (user, program *os.File) {
-	t.Helper()
-	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skipf("no terminals here: %v", err)
-	}
-	t.Cleanup(func() { _ = user.Close() })
-	fd := int(user.Fd())
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 100}); err != nil {
-		t.Fatal(err)
-	}
-	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = program.Close() })
-	return user, program
-}
-
 // TestTopInATerminal records what top writes to a terminal: frames that fit, and at the end the
 // screen and the settings from before.
 func TestTopInATerminal(t *testing.T) {
 	t.Parallel()
 	_, _, c := cluster(t)
-	user, program := pty(t)
+	user, program := terminal.Open(t)
 	before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/portico-platform/portico/deploy/internal/terminal"
 	portico "github.com/portico-platform/portico/deploy/testing"
 )
 
@@ -134,7 +135,7 @@ func refusals(t *testing.T, c, alice tool) {
 func TestLoadInterrupted(t *testing.T) {
 	t.Parallel()
 	_, k, c := cluster(t, portico.WithControllers())
-	user, program := pty(t)
+	user, program := terminal.Open(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	var out bytes.Buffer
