@@ -193,7 +193,9 @@ func (f auditFile) credentials(t *testing.T) {
 // deprecated asks for a version that a later release removes: the event says so.
 func (f auditFile) deprecated(t *testing.T) {
 	ok(t, f.Cluster, cluster.Request{Path: "/apis/batch/v1beta1/namespaces/default/cronjobs/"})
-	e := f.first(t, "an event of a deprecated version", func(e auditEvent) bool { return strings.HasPrefix(e.RequestURI, "/apis/batch/v1beta1/namespaces/default/") })
+	e := f.first(t, "an event of a deprecated version", func(e auditEvent) bool {
+		return strings.HasPrefix(e.RequestURI, "/apis/batch/v1beta1/namespaces/default/")
+	})
 	if e.Annotations["platform.io/deprecated"] != "true" || e.Annotations["platform.io/removed-release"] != "1.25" {
 		t.Errorf("the annotations are %v", e.Annotations)
 	}
