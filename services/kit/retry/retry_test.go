@@ -2,6 +2,7 @@ package retry_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,6 +24,28 @@ func TestPause(t *testing.T) {
 		if retry.Pause(ctx, 0) {
 			t.Error("a pause returned true although the context has ended")
 		}
+	})
+}
+
+// TestEvery: the first call is at once, errors are given away, and the end is no error.
+func TestEvery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
+		defer cancel()
+		start, calls, failures := time.Now(), 0, 0
+		retry.Every(ctx, time.Minute, func(context.Context) error {
+			if since := time.Since(start); since != time.Duration(calls)*time.Minute {
+				t.Errorf("call %d after %s", calls, since)
+			}
+			if calls++; calls == 2 {
+				return errors.New("once")
+			}
+			return nil
+		}, func(error) { failures++ })
+		if calls != 3 || failures != 1 || time.Since(start) != 150*time.Second {
+			t.Errorf("%d calls, %d failures in %s", calls, failures, time.Since(start))
+		}
+		retry.Every(ctx, time.Minute, func(context.Context) error { return ctx.Err() }, func(err error) { t.Errorf("the end is given away: %v", err) })
 	})
 }
 

@@ -50,12 +50,15 @@ type credential struct {
 type plugin struct {
 	command *api.ExecConfig
 	info    []byte // KUBERNETES_EXEC_INFO
-	// connections are closed when the certificate has changed.
+	// connections are closed when the certificate has changed. The requests after that have
+	// another transport, which knows none of them.
 	connections *connrotation.Dialer
+	transport   func() http.RoundTripper
 
 	mu       sync.Mutex
 	last     *credential
 	rejected bool // the last one
+	next     http.RoundTripper
 }
 
 // takePlugin removes the plugin of credentialGroup from a context's user and returns it,
@@ -106,26 +109,26 @@ func (p *plugin) attach(config *rest.Config) error {
 		secured = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	secured.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		c, err := p.get(r.Context())
+		c, _, err := p.get(r.Context())
 		if err != nil || c.pair == nil {
 			return &tls.Certificate{}, err
 		}
 		return c.pair, nil
 	}
+	p.transport = func() http.RoundTripper {
+		return utilnet.SetTransportDefaults(&http.Transport{TLSClientConfig: secured.Clone(), DialContext: p.connections.DialContext})
+	}
 	config.TLSClientConfig = rest.TLSClientConfig{}
-	config.Transport = &authorized{p, utilnet.SetTransportDefaults(&http.Transport{TLSClientConfig: secured, DialContext: p.connections.DialContext})}
+	config.Transport = &authorized{p}
 	return nil
 }
 
 // authorized adds the token to requests.
-type authorized struct {
-	plugin *plugin
-	next   http.RoundTripper
-}
+type authorized struct{ plugin *plugin }
 
 // RoundTrip implements http.RoundTripper.
 func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
-	c, err := a.plugin.get(r.Context())
+	c, next, err := a.plugin.get(r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +136,7 @@ func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = utilnet.CloneRequest(r)
 		r.Header.Set("Authorization", "Bearer "+c.Status.Token)
 	}
-	response, err := a.next.RoundTrip(r)
+	response, err := next.RoundTrip(r)
 	if err == nil && response.StatusCode == http.StatusUnauthorized {
 		a.plugin.refused(c)
 	}
@@ -147,23 +150,25 @@ func (p *plugin) refused(c *credential) {
 	p.rejected = p.rejected || p.last == c
 }
 
-// get returns the cached credential, or a new one if it has expired.
-func (p *plugin) get(ctx context.Context) (*credential, error) {
+// get returns the cached credential, or a new one if it has expired, and the transport for
+// its requests.
+func (p *plugin) get(ctx context.Context) (*credential, http.RoundTripper, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last := p.last
 	if last != nil && !p.rejected && (last.Status.Expires == nil || time.Now().Before(*last.Status.Expires)) {
-		return last, nil
+		return last, p.next, nil
 	}
 	c, err := p.run(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("credential plugin %s: %w", p.command.Command, err)
+		return nil, nil, fmt.Errorf("credential plugin %s: %w", p.command.Command, err)
 	}
-	if last != nil && last.Status.Certificate != c.Status.Certificate {
+	if last == nil || last.Status.Certificate != c.Status.Certificate {
 		p.connections.CloseAll() // they were opened with the former one
+		p.next = p.transport()
 	}
 	p.last, p.rejected = c, false
-	return c, nil
+	return c, p.next, nil
 }
 
 func (p *plugin) run(ctx context.Context) (*credential, error) {
