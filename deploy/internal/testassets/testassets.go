@@ -46,9 +46,9 @@ func Run(args []string) {
 func ignored() []string {
 	return []string{
 		"allow-privileged", "insecure-port", "insecure-bind-address", "contention-profiling", "default-watch-cache-size",
-		"delete-collection-workers", "enable-garbage-collector", "enable-priority-and-fairness", "endpoint-reconciler-type",
-		"event-ttl", "external-hostname", "kubernetes-service-node-port", "lease-reuse-duration-seconds", "logging-format",
-		"logtostderr", "storage-backend", "storage-media-type", "v", "vmodule", "watch-cache", "watch-cache-sizes",
+		"delete-collection-workers", "enable-garbage-collector", "endpoint-reconciler-type", "external-hostname",
+		"kubernetes-service-node-port", "lease-reuse-duration-seconds", "logging-format", "logtostderr",
+		"storage-backend", "storage-media-type", "v", "vmodule", "watch-cache", "watch-cache-sizes",
 	}
 }
 

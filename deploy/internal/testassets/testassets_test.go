@@ -11,10 +11,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/portico-platform/portico/deploy/internal/allinone"
 )
 
 // TestMain makes the test binary one of the programs when a link with its name is started.
@@ -133,6 +136,22 @@ func TestTranslation(t *testing.T) {
 	} {
 		if got := apiServerArgs(c.given)[5:]; !slices.Equal(got, c.want) {
 			t.Errorf("%q: got %q, want %q", c.given, got, c.want)
+		}
+	}
+}
+
+// TestIgnoredFlags: what is ignored is no flag of the services.
+func TestIgnoredFlags(t *testing.T) {
+	for _, s := range allinone.Services([]string{"--etcd-servers"}) {
+		if s.Flags == nil {
+			continue
+		}
+		flags := pflag.NewFlagSet(s.Name, pflag.ContinueOnError)
+		s.Flags(flags)
+		for _, name := range ignored() {
+			if flags.Lookup(name) != nil {
+				t.Errorf("--%s of %s is ignored", name, s.Name)
+			}
 		}
 	}
 }
