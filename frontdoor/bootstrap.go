@@ -7,8 +7,12 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/retry"
@@ -19,14 +23,14 @@ import (
 // retryPause is the pause before a call to an unavailable service is retried.
 const retryPause = 500 * time.Millisecond
 
-// createDefaults creates the default objects of a cluster that do not exist yet.
-func (d *door) createDefaults(ctx context.Context) error {
-	objects, err := bootstrap.Objects(d.vocabulary, d.release)
-	if err != nil {
-		return err
-	}
+// createdAtOnce is how many default objects of a kind are created concurrently: etcd syncs
+// its log once for all of them.
+const createdAtOnce = 16
+
+// createDefaults creates the default objects of a cluster that do not exist yet: kind after
+// kind, in the order of their first objects.
+func (d *door) createDefaults(ctx context.Context, objects []map[string]any) error {
 	e := d.types.Load().engine
-	stored := map[resource.GroupResource]map[resource.Key]bool{}
 	var deleted map[resource.Key]bool
 	if err := d.answered(ctx, func() (err error) {
 		deleted, err = bootstrap.Deleted(ctx, d.store, d.vocabulary, d.release)
@@ -34,26 +38,48 @@ func (d *door) createDefaults(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	var order []*catalogue.Type
+	byType := map[*catalogue.Type][]map[string]any{}
 	for _, object := range objects {
 		t, ok := e.Types.ByAPIVersion(tree.Text(object, "apiVersion"), tree.Text(object, "kind"))
 		if !ok {
 			continue // disabled by --runtime-config
 		}
-		key := keyOf(t.GroupResource(), object)
-		err := d.answered(ctx, func() (err error) {
-			if stored[key.GroupResource] == nil {
-				stored[key.GroupResource], err = d.keys(ctx, key.GroupResource)
-			}
-			if err != nil || stored[key.GroupResource][key] || deleted[key] {
-				return err
-			}
-			return d.writes.Create(ctx, e, t, object)
-		})
-		if err != nil {
+		if byType[t] == nil {
+			order = append(order, t)
+		}
+		if !deleted[keyOf(t.GroupResource(), object)] {
+			byType[t] = append(byType[t], object)
+		}
+	}
+	for _, t := range order {
+		if err := d.createMissing(ctx, e, t, byType[t]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// createMissing creates those objects of a type that do not exist.
+func (d *door) createMissing(ctx context.Context, e *typesystem.Engine, t *catalogue.Type, objects []map[string]any) error {
+	var stored map[resource.Key]bool
+	if err := d.answered(ctx, func() (err error) {
+		stored, err = d.keys(ctx, t.GroupResource())
+		return err
+	}); err != nil {
+		return err
+	}
+	creating, ctx := errgroup.WithContext(ctx)
+	creating.SetLimit(createdAtOnce)
+	for _, object := range objects {
+		if stored[keyOf(t.GroupResource(), object)] {
+			continue
+		}
+		creating.Go(func() error {
+			return d.answered(ctx, func() error { return d.writes.Create(ctx, e, t, object) })
+		})
+	}
+	return creating.Wait()
 }
 
 func keyOf(gr resource.GroupResource, object map[string]any) resource.Key {

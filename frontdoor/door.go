@@ -11,6 +11,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/backends"
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap/emulation"
+	"github.com/portico-platform/portico/frontdoor/internal/bootstrap/prepared"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/componentstatus"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/console"
@@ -31,8 +32,6 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/pace"
 	"github.com/portico-platform/portico/frontdoor/internal/http/requestmetrics"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/features"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/run"
@@ -140,12 +139,12 @@ func (d *door) publish(e *typesystem.Engine) {
 }
 
 // newDoor connects to the other services and builds the handlers.
-func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Catalogue, g features.Gates) (*door, error) {
+func (c *config) newDoor(ctx context.Context, n *run.Node, parts *prepared.Parts) (*door, error) {
 	headers, err := c.browsers.New()
 	if err != nil {
 		return nil, err
 	}
-	pages, err := c.console.New(n.Vocabulary, console.Documented{Types: types, Flags: n.Flags, Version: discovery.Version(n.Release).GitVersion})
+	pages, err := c.console.New(n.Vocabulary, console.Documented{Types: parts.Engine.Types, Flags: n.Flags, Version: discovery.Version(n.Release).GitVersion})
 	if err != nil {
 		return nil, err
 	}
@@ -156,11 +155,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 	d := &door{log: n.Log, vocabulary: n.Vocabulary, release: n.Release, tracer: n.Tracer, store: b.Store, admission: b.Admission,
 		requestTimeout: c.requestTimeout, goawayChance: c.goawayChance, browsers: headers, console: pages,
 		relearned: make(chan struct{}, 1)}
-	e, err := typesystem.New(types, typesystem.Options{Vocabulary: n.Vocabulary, WithoutApply: !g.On(features.ServerSideApply), Features: g})
-	if err != nil {
-		return nil, err
-	}
-	d.learn(e)
+	d.learn(parts.Engine)
 	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary, Release: n.Release})
 	n.Memory.Add("encoded-objects", codec)
 	d.audit = auditing.Auditor{Text: codec.Text, StatusText: wire.StatusText, StatusOf: statusOf, Recent: &auditing.Recent{}}
@@ -202,11 +197,11 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, types *catalogue.Cata
 		_, err := b.Store.Revision(ctx)
 		return err
 	}})
-	return d, c.prepareObjects(ctx, n, b, d, types)
+	return d, c.prepareObjects(ctx, n, b, d, parts)
 }
 
 // prepareObjects creates and follows the objects that the front door needs before it serves.
-func (c *config) prepareObjects(ctx context.Context, n *run.Node, b backends.Services, d *door, types *catalogue.Catalogue) error {
+func (c *config) prepareObjects(ctx context.Context, n *run.Node, b backends.Services, d *door, parts *prepared.Parts) error {
 	definitions, err := d.followCustom(ctx, n, b)
 	if err != nil {
 		return err
@@ -214,10 +209,10 @@ func (c *config) prepareObjects(ctx context.Context, n *run.Node, b backends.Ser
 	if err := d.migrateCustomTypes(ctx, definitions); err != nil {
 		return err
 	}
-	if err := d.createDefaults(ctx); err != nil {
+	if err := d.createDefaults(ctx, parts.Defaults); err != nil {
 		return fmt.Errorf("creating default objects: %w", err)
 	}
-	record := emulation.Record{Store: b.Store, Types: types, Vocabulary: n.Vocabulary, Log: n.Log}
+	record := emulation.Record{Store: b.Store, Types: parts.Engine.Types, Vocabulary: n.Vocabulary, Log: n.Log}
 	if err := d.answered(ctx, func() error { return record.Keep(ctx, n) }); err != nil {
 		return err
 	}

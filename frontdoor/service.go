@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/frontdoor/internal/bootstrap/prepared"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/clienttrust"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/console"
@@ -24,8 +25,6 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/browsers"
 	"github.com/portico-platform/portico/frontdoor/internal/http/listener"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue/runtimeconfig"
 	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
@@ -59,6 +58,8 @@ type config struct {
 	console     console.Settings
 	profiling   bool
 	copiedBytes int64
+	// prepared returns what is built while services before the front door start.
+	prepared func() (*prepared.Parts, error)
 }
 
 // Service returns the front door. It offers HTTPS to clients and no contract to other
@@ -66,11 +67,12 @@ type config struct {
 func Service() run.Service {
 	c := &config{}
 	return run.Service{
-		Name:  "frontdoor",
-		About: "serves the API over HTTPS",
-		Needs: []run.Dependency{contract.Store, contract.WatchHub, contract.Authn, contract.Authz, contract.Admission, bus.Conn},
-		Flags: c.register,
-		Start: c.start,
+		Name:    "frontdoor",
+		About:   "serves the API over HTTPS",
+		Needs:   []run.Dependency{contract.Store, contract.WatchHub, contract.Authn, contract.Authz, contract.Admission, bus.Conn},
+		Flags:   c.register,
+		Prepare: c.prepare,
+		Start:   c.start,
 	}
 }
 
@@ -129,28 +131,28 @@ func (c *config) check(n *run.Node) error {
 	return nil
 }
 
+// prepare begins to build while services before this one start.
+func (c *config) prepare(n *run.Node) {
+	c.prepared = prepared.Begin(prepared.Options{Vocabulary: n.Vocabulary, Release: n.Release, FeatureGates: c.featureGates, RuntimeConfig: c.runtimeConfig})
+}
+
 // start returns once the front door serves.
 func (c *config) start(ctx context.Context, n *run.Node) error {
-	gates, err := parseGates(n.Release, c.featureGates, n.Log)
-	if err != nil {
-		return err
-	}
 	if err := c.check(n); err != nil {
 		return err
 	}
-	runtimeConfig, err := runtimeconfig.Parse(c.runtimeConfig...)
-	if err != nil {
-		return run.Usagef("--runtime-config: %v", err)
+	parts, err := c.prepared()
+	if c.prepared = nil; err != nil { // it is needed once
+		return err
 	}
-	types, err := catalogue.New(catalogue.Options{Vocabulary: n.Vocabulary, Release: n.Release, RuntimeConfig: runtimeConfig, Feature: gates.On})
-	if err != nil {
-		return run.Usagef("--runtime-config: %v", err)
+	for _, warning := range parts.Warnings {
+		n.Log.Warn(warning)
 	}
 	self, err := c.self(n)
 	if err != nil {
 		return err
 	}
-	d, err := c.newDoor(ctx, n, types, gates)
+	d, err := c.newDoor(ctx, n, parts)
 	if err != nil {
 		return err
 	}

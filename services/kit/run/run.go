@@ -148,6 +148,11 @@ func Start(ctx context.Context, app App, args []string) (*Running, error) {
 	defer r.process.abandon(nil)
 	r.status.serve(r.process.fail)
 	for _, s := range app.Services {
+		if s.Prepare != nil {
+			s.Prepare(r.node(s))
+		}
+	}
+	for _, s := range app.Services {
 		if err := r.start(ctx, s); err != nil {
 			r.Stop()
 			return nil, err
@@ -206,11 +211,11 @@ func newRunning(app App, s *settings) (*Running, error) {
 // start starts one service. It returns an error when ctx ends, or when a service that was
 // started before fails.
 func (r *Running) start(ctx context.Context, s Service) error {
-	n := r.base
-	n.Service, n.Log, n.loops = s.Name, r.log(s.Name), &sync.WaitGroup{}
+	n := r.node(s)
+	n.loops = &sync.WaitGroup{}
 	n.ctx, n.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	r.nodes = append(r.nodes, &n)
-	err := s.Start(ctx, &n)
+	r.nodes = append(r.nodes, n)
+	err := s.Start(ctx, n)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -223,6 +228,13 @@ func (r *Running) start(ctx context.Context, s Service) error {
 		}
 	}
 	return nil
+}
+
+// node returns the node of a service, without what Start needs to run loops.
+func (r *Running) node(s Service) *Node {
+	n := r.base
+	n.Service, n.Log = s.Name, r.log(s.Name)
+	return &n
 }
 
 func (r *Running) stopping() error {

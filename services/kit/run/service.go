@@ -27,6 +27,10 @@ type Service struct {
 	// may register the same flag with the same type and default. Values are read from
 	// Node.Flags.
 	Flags func(fs *pflag.FlagSet)
+	// Prepare, if there is one, is called for all services before the first Start, with the flags, the
+	// vocabulary and the release, to begin work that needs no other service. It must not wait; errors are
+	// for Start.
+	Prepare func(n *Node)
 	// Start returns when the service is ready. Background loops are started with Node.Go.
 	// ctx is for starting only: it ends when Start returns or starting is canceled.
 	Start func(ctx context.Context, n *Node) error

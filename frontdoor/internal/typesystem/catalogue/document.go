@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 
 	openapi_v2 "github.com/google/gnostic-models/openapiv2"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/kustomize/kyaml/openapi/kubernetesapi/v1_21_2"
@@ -109,15 +111,26 @@ func documentOf(r release.Release) (*openapi_v2.Document, error) {
 // vocabulary.
 func (n documentNames) definitions(document *openapi_v2.Document) (map[string]*spec.Schema, error) {
 	all := document.Definitions.AdditionalProperties
+	schemas := make([]*spec.Schema, len(all))
+	var converting errgroup.Group
+	converting.SetLimit(runtime.GOMAXPROCS(0))
+	for i, named := range all {
+		converting.Go(func() error {
+			n.rename(named.Value)
+			schemas[i] = &spec.Schema{}
+			if _, err := schemas[i].FromGnostic(named.Value); err != nil {
+				return fmt.Errorf("definition %s: %w", named.Name, err)
+			}
+			n.renameKinds(schemas[i])
+			return nil
+		})
+	}
+	if err := converting.Wait(); err != nil {
+		return nil, err
+	}
 	definitions := make(map[string]*spec.Schema, len(all))
-	for _, named := range all {
-		n.rename(named.Value)
-		schema := &spec.Schema{}
-		if _, err := schema.FromGnostic(named.Value); err != nil {
-			return nil, fmt.Errorf("definition %s: %w", named.Name, err)
-		}
-		n.renameKinds(schema)
-		definitions[n.definition(named.Name)] = schema
+	for i, named := range all {
+		definitions[n.definition(named.Name)] = schemas[i]
 	}
 	if entry := definitions[n.definition(managedFieldsEntry)]; entry != nil {
 		entry.SetProperty("subresource", *spec.StringProperty().WithDescription("Subresource through which the fields were set; empty for the object itself."))

@@ -11,10 +11,12 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
@@ -59,14 +61,25 @@ func read() (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		k := &Kind{}
-		err := parse(name, k)
+	kinds := make([]*Kind, len(names))
+	var parsing errgroup.Group
+	parsing.SetLimit(runtime.GOMAXPROCS(0))
+	for i, name := range names {
+		parsing.Go(func() error {
+			kinds[i] = &Kind{}
+			if err := parse(name, kinds[i]); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return nil
+		})
+	}
+	if err := parsing.Wait(); err != nil {
+		return nil, err
+	}
+	for i, name := range names {
+		err := kinds[i].checkPath(name)
 		if err == nil {
-			err = k.checkPath(name)
-		}
-		if err == nil {
-			err = set.add(k)
+			err = set.add(kinds[i])
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
