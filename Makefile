@@ -162,6 +162,23 @@ bench-peer: build ## measure Portico beside the reference server, as ratios
 	GOWORK=off CGO_ENABLED=0 go -C deploy/bench/peer build -trimpath -o ../../../bin/peer/ ./...
 	go run ./deploy/bench -portico bin/portico -peer bin/peer $(ARGS)
 
+.PHONY: bench-floor
+bench-floor: build ## measure lists beside a plain TLS server that sends the same bytes from memory
+	go run ./deploy/bench -portico bin/portico -floor $(ARGS)
+
+BEFORE ?= HEAD~1
+AFTER  ?= HEAD
+.PHONY: bench-check
+bench-check: ## compare the commits BEFORE and AFTER, in pairs; fails when AFTER needs more CPU beyond noise
+	rm -rf bin/check
+	for side in before:$(BEFORE) after:$(AFTER); do \
+		mkdir -p bin/check/$${side%%:*} && git archive $${side#*:} | tar -x -C bin/check/$${side%%:*} && \
+		(cd bin/check/$${side%%:*} && CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o ../portico-$${side%%:*} ./deploy/portico) || exit 1; \
+		rm -rf bin/check/$${side%%:*}; \
+	done
+	go run ./deploy/bench -portico bin/check/portico-after -before bin/check/portico-before -rounds 12 -pods 2000 -creates 500 -duration 1s -settle 5s -watchers 300 \
+		-only 'list as JSON, repeated|list as Protobuf, first|get a pod|changes to watchers|without clients|(create|PUT) (config maps|pods), 16 clients$$' $(ARGS)
+
 .PHONY: compare
 compare: build ## compare the answers of Portico with those of the reference server
 	GOWORK=off CGO_ENABLED=0 go -C deploy/bench/peer build -trimpath -o ../../../bin/peer/ ./...

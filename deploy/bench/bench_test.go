@@ -2,9 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/portico-platform/portico/deploy/bench/internal/floor"
 	"github.com/portico-platform/portico/deploy/internal/load"
 )
 
@@ -74,5 +79,29 @@ func TestEveryScenarioIsNamedAndHasGoals(t *testing.T) {
 			t.Errorf("%q is a duplicate or has no part, no load or no goal", sc.name)
 		}
 		seen[sc.name] = true
+	}
+}
+
+func TestTheFloorSendsItsFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), floorList)
+	handler := floor.Handler(file)
+	answer := func() *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, pods, nil))
+		return w
+	}
+	if got := answer(); got.Code != http.StatusServiceUnavailable {
+		t.Errorf("without a file: %d", got.Code)
+	}
+	if err := os.WriteFile(file, []byte("the list"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := answer(); got.Code != http.StatusOK || got.Body.String() != "the list" {
+			t.Errorf("got %d %s", got.Code, got.Body)
+		}
+		if err := os.WriteFile(file, []byte("another one"), 0o600); err != nil { // it is in memory
+			t.Fatal(err)
+		}
 	}
 }

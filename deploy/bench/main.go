@@ -21,12 +21,15 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/deploy/bench/internal/figures"
+	"github.com/portico-platform/portico/deploy/bench/internal/floor"
 )
 
 // settings are the flags.
 type settings struct {
 	portico, peer string
+	before        string
 	processes     string
+	floor         bool
 	permissions   string
 	url, token    string
 	pids          []int
@@ -42,9 +45,15 @@ type settings struct {
 }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == floor.Command {
+		fmt.Fprintln(os.Stderr, floor.Main(os.Args[2:]))
+		os.Exit(1)
+	}
 	s := settings{}
 	flag.StringVar(&s.portico, "portico", "", "program of the all-in-one to start and measure")
 	flag.StringVar(&s.peer, "peer", "", "folder with the programs apiserver and etcd to start and measure as the peer")
+	flag.StringVar(&s.before, "before", "", "program of an earlier all-in-one to measure beside -portico; the exit status is 1 if -portico needs more CPU beyond noise")
+	flag.BoolVar(&s.floor, "floor", false, "measure lists beside a plain TLS server that sends the same bytes from memory")
 	flag.StringVar(&s.processes, "processes", "", "folder with the programs of the services, etcd and nats to start as separate processes and measure beside the all-in-one")
 	flag.StringVar(&s.permissions, "nats-permissions", "deploy/nats/permissions.conf", "NATS configuration with the users of -processes")
 	flag.StringVar(&s.url, "url", "", "measure a running server at this base URL (https)")
@@ -94,6 +103,9 @@ func run(ctx context.Context, s *settings) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := s.pairs().Enough(s.rounds, len(selected)); err != nil {
+		return err
+	}
 	work, err := os.MkdirTemp("", "bench-")
 	if err != nil {
 		return err
@@ -108,10 +120,10 @@ func run(ctx context.Context, s *settings) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := prepare(ctx, s, selected, targets); err != nil {
+	if err := prepare(ctx, s, work, selected, targets); err != nil {
 		return err
 	}
-	report := figures.Report{Summary: s.summary(targets), Servers: names(targets), Markdown: s.markdown}
+	report := figures.Report{Summary: s.summary(targets), Servers: names(targets), Pairs: s.pairs(), Markdown: s.markdown}
 	var failures []error
 	for _, sc := range selected {
 		results, err := alternate(ctx, s, sc, targets)
@@ -125,7 +137,7 @@ func run(ctx context.Context, s *settings) (err error) {
 		}
 		report.Lines = append(report.Lines, figures.Line{Name: sc.name, Part: sc.part, Goals: sc.goals, Results: results})
 	}
-	return errors.Join(append(failures, report.Print(os.Stdout))...)
+	return errors.Join(append(failures, report.Print(os.Stdout), report.Pairs.Failures(report.Lines))...)
 }
 
 // begin starts the targets. Targets that are returned with an error must be stopped too.
@@ -172,7 +184,7 @@ func choose(all []scenario, only string) (chosen []scenario, err error) {
 }
 
 // prepare creates the pods if a scenario needs them, and waits until the servers are idle.
-func prepare(ctx context.Context, s *settings, selected []scenario, targets []*target) error {
+func prepare(ctx context.Context, s *settings, work string, selected []scenario, targets []*target) error {
 	needed := false
 	for _, sc := range selected {
 		needed = needed || sc.pods
@@ -181,8 +193,14 @@ func prepare(ctx context.Context, s *settings, selected []scenario, targets []*t
 		return nil
 	}
 	for _, t := range targets {
-		fmt.Fprintf(os.Stderr, "%-8s creating %d pods\n", t.name, s.pods)
-		if err := t.fill(ctx, s.pods); err != nil {
+		fmt.Fprintf(os.Stderr, "%-8s preparing %d pods\n", t.name, s.pods)
+		var err error
+		if t.fixed {
+			err = t.record(ctx, targets[0], work)
+		} else {
+			err = t.fill(ctx, s.pods)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
 	}
@@ -192,10 +210,13 @@ func prepare(ctx context.Context, s *settings, selected []scenario, targets []*t
 // alternate runs one scenario against all targets alternately.
 func alternate(ctx context.Context, s *settings, sc scenario, targets []*target) ([][]figures.Result, error) {
 	all := make([][]figures.Result, len(targets))
-	for range s.rounds {
-		for i, t := range targets {
-			if err := once(ctx, s, sc, t, &all[i]); err != nil {
-				return nil, fmt.Errorf("%s: %w", t.name, err)
+	for round := range s.rounds {
+		for i := range targets {
+			if round%2 == 1 { // none is always the first
+				i = len(targets) - 1 - i
+			}
+			if err := once(ctx, s, sc, targets[i], &all[i]); err != nil {
+				return nil, fmt.Errorf("%s: %w", targets[i].name, err)
 			}
 		}
 	}

@@ -6,12 +6,11 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/deploy/bench/internal/figures"
+	"github.com/portico-platform/portico/deploy/bench/internal/process"
 	"github.com/portico-platform/portico/deploy/internal/load"
 )
 
 const (
-	// sampling is the interval of samples of a server's memory during a measurement.
-	sampling = 5 * time.Millisecond
 	// A server is idle when it uses less than quietBelow of CPU time in quietFor. A
 	// measurement waits for that for at most quietWithin.
 	quietFor, quietBelow, quietWithin = 200 * time.Millisecond, 10 * time.Millisecond, 20 * time.Second
@@ -30,12 +29,12 @@ func (m *measurement) measure(ctx context.Context, work func() (load.Samples, er
 	if err := m.quiet(ctx); err != nil {
 		return err
 	}
-	peak := m.watchMemory()
+	peak := process.WatchMemory(m.pids...)
 	parts := m.used()
-	began, server, own, machine := time.Now(), cpu(m.pids...), cpu(os.Getpid()), busy()
+	began, server, own, machine := time.Now(), process.CPU(m.pids...), process.CPU(os.Getpid()), process.Busy()
 	s, err := work()
-	r := figures.Result{Samples: s, Elapsed: time.Since(began), Server: cpu(m.pids...) - server, Load: cpu(os.Getpid()) - own}
-	r.Others = max(0, busy()-machine-r.Server-r.Load)
+	r := figures.Result{Samples: s, Elapsed: time.Since(began), Server: process.CPU(m.pids...) - server, Load: process.CPU(os.Getpid()) - own}
+	r.Others = max(0, process.Busy()-machine-r.Server-r.Load)
 	for i, after := range m.used() {
 		r.Parts = append(r.Parts, after.Since(parts[i]))
 	}
@@ -47,7 +46,7 @@ func (m *measurement) measure(ctx context.Context, work func() (load.Samples, er
 // used returns what each process whose name is known has used and done since its start.
 func (t *target) used() (parts []figures.Part) {
 	for i, name := range t.parts {
-		parts = append(parts, figures.Part{Name: name, CPU: cpu(t.pids[i]), SystemCalls: systemCalls(t.pids[i]), Calls: calls(t.server.StatusAddress(name))})
+		parts = append(parts, figures.Part{Name: name, CPU: process.CPU(t.pids[i]), SystemCalls: process.SystemCalls(t.pids[i]), Calls: calls(t.server.StatusAddress(name))})
 	}
 	return parts
 }
@@ -56,37 +55,13 @@ func (t *target) used() (parts []figures.Part) {
 // most quietWithin.
 func (t *target) quiet(ctx context.Context) error {
 	for end := time.Now().Add(quietWithin); time.Now().Before(end); {
-		before := cpu(t.pids...)
+		before := process.CPU(t.pids...)
 		if err := load.Pause(ctx, quietFor); err != nil {
 			return err
 		}
-		if cpu(t.pids...)-before < quietBelow {
+		if process.CPU(t.pids...)-before < quietBelow {
 			return nil
 		}
 	}
 	return nil
-}
-
-// watchMemory starts sampling the memory. The returned function stops it and returns the
-// maximum.
-func (t *target) watchMemory() (peak func() int64) {
-	stop, highest := make(chan struct{}), make(chan int64)
-	go func() {
-		ticks := time.NewTicker(sampling)
-		defer ticks.Stop()
-		most := resident(t.pids...)
-		for {
-			select {
-			case <-ticks.C:
-				most = max(most, resident(t.pids...))
-			case <-stop:
-				highest <- max(most, resident(t.pids...))
-				return
-			}
-		}
-	}()
-	return func() int64 {
-		close(stop)
-		return <-highest
-	}
 }

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/portico-platform/portico/deploy/bench/internal/figures"
+	"github.com/portico-platform/portico/deploy/bench/internal/process"
 	"github.com/portico-platform/portico/deploy/internal/load"
 	"github.com/portico-platform/portico/deploy/internal/load/wire"
 )
@@ -54,7 +56,7 @@ func recordIdleMemory(ctx context.Context, s *settings, targets []*target) error
 		if err := t.quiet(ctx); err != nil {
 			return err
 		}
-		t.atRest = resident(t.pids...)
+		t.atRest = process.Resident(t.pids...)
 	}
 	return nil
 }

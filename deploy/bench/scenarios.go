@@ -26,10 +26,30 @@ type scenario struct {
 // apart is the limit on the CPU time of separate processes in multiples of the all-in-one's.
 const apart = 1.6
 
+// aboveFloor is the limit on the CPU time and latency of a list in multiples of those of a
+// plain TLS server that sends the same bytes.
+const aboveFloor = 1.3
+
+// The levels of a comparison with an earlier version: the probability of a failure without
+// any difference, and the ratio up to which a difference is accepted.
+const failureLevel, tolerated = 0.05, 1.02
+
+// pairs returns how versions are compared; nil if they are not.
+func (s *settings) pairs() *figures.Pairs {
+	if s.before == "" {
+		return nil
+	}
+	return &figures.Pairs{Metric: figures.ServerCPU, Level: failureLevel, Tolerance: tolerated}
+}
+
 // scenarios returns all measurements, with the goals in comparison with the reference
-// server or the all-in-one.
+// server, the floor or the all-in-one.
 func (s *settings) scenarios() []scenario {
 	all := scenarios()
+	if s.floor {
+		return []scenario{{"list as JSON, repeated", reads, true, repeatedList("application/json"),
+			[]figures.Goal{figures.AtMost(figures.ServerCPU, aboveFloor), figures.AtMost(figures.Median, aboveFloor)}}}
+	}
 	if s.processes != "" {
 		for i := range all {
 			all[i].goals = []figures.Goal{figures.AtMost(figures.ServerCPU, apart)}

@@ -25,6 +25,7 @@ type target struct {
 	server                    *servers.Server // unless it was running before
 	pids                      []int
 	parts                     []string // the names of the processes, if they are known
+	fixed                     bool     // it has a list of the pods of another target, and no API
 
 	created atomic.Int64    // number of objects with numbered names
 	touched int64           // how often touch was called

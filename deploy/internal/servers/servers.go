@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/portico-platform/portico/deploy/internal/loopback"
+	"github.com/portico-platform/portico/services/kit/run/peertls"
 )
 
 // AdminToken is the bearer token of a member of system:masters.
@@ -75,6 +76,25 @@ func StartPeer(programs, work string, flags ...string) (*Server, error) {
 		"--bind-address="+host, "--secure-port="+port, "--token-auth-file="+tokens, "--authorization-mode=RBAC",
 		"--allow-privileged", "--disable-admission-plugins=ServiceAccount", "--service-cluster-ip-range=10.0.0.0/24", "--service-account-issuer=https://peer",
 		"--service-account-key-file="+key, "--service-account-signing-key-file="+key)...)
+}
+
+// StartFloor starts a program that serves the content of a file over TLS, with the arguments
+// of package floor of the benchmark. The caller has the same obligations.
+func StartFloor(program, command, file, work string) (*Server, error) {
+	address, _, err := home(work, command)
+	if err != nil {
+		return nil, err
+	}
+	authority, err := peertls.NewAuthority()
+	if err != nil {
+		return nil, err
+	}
+	files, err := authority.Issue(filepath.Join(work, command), "127.0.0.1")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Name: command, URL: "https://" + address}
+	return s, s.spawn(work, program, command, address, files.Cert, files.Key, file)
 }
 
 // Log returns the path of the log of one of the programs.

@@ -19,6 +19,8 @@ type Report struct {
 	Servers  []string
 	Lines    []Line
 	Markdown bool
+	// Pairs compares two versions; nil if the servers are no versions.
+	Pairs *Pairs
 }
 
 // Line is one measurement, with the results of each server.
@@ -32,7 +34,9 @@ type Line struct {
 func (r *Report) Print(w io.Writer) error {
 	var out bytes.Buffer
 	fmt.Fprintln(&out, r.Summary)
-	if len(r.Servers) == 2 {
+	if r.Pairs != nil {
+		r.table(&out, "In pairs: "+r.Pairs.Metric.String(), r.Pairs.rows(r.Lines))
+	} else if len(r.Servers) == 2 {
 		var parts []string
 		for _, l := range r.Lines {
 			if !slices.Contains(parts, l.Part) {

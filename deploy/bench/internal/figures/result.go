@@ -106,12 +106,7 @@ func (m Metric) overall(results []Result) float64 {
 	for _, r := range results {
 		all = append(all, m.of(r))
 	}
-	slices.Sort(all)
-	middle := len(all) / 2
-	if len(all)%2 == 0 {
-		return (all[middle-1] + all[middle]) / 2
-	}
-	return all[middle]
+	return median(all)
 }
 
 func (m Metric) text(value float64) string {

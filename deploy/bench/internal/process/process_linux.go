@@ -1,4 +1,6 @@
-package main
+// Package process reads what processes and the machine have used since their start. On
+// systems other than Linux only zeros are returned.
+package process
 
 import (
 	"fmt"
@@ -13,8 +15,8 @@ import (
 // clockTick is the unit of the machine's CPU times: a hundredth of a second.
 const clockTick = 10 * time.Millisecond
 
-// cpu returns the CPU time that processes have used, to the nanosecond.
-func cpu(pids ...int) (total time.Duration) {
+// CPU returns the CPU time that processes have used, to the nanosecond.
+func CPU(pids ...int) (total time.Duration) {
 	for _, pid := range pids {
 		var used unix.Timespec
 		if unix.ClockGettime(processClock(pid), &used) == nil {
@@ -27,8 +29,8 @@ func cpu(pids ...int) (total time.Duration) {
 // processClock returns the ID of a process's CPU-time clock, like clock_getcpuclockid(3).
 func processClock(pid int) int32 { return int32(^pid<<3 | 2) }
 
-// resident returns the resident bytes of processes.
-func resident(pids ...int) (total int64) {
+// Resident returns the resident bytes of processes.
+func Resident(pids ...int) (total int64) {
 	for _, pid := range pids {
 		content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 		fields := strings.Fields(string(content))
@@ -41,8 +43,8 @@ func resident(pids ...int) (total int64) {
 	return total
 }
 
-// busy returns the CPU time that the whole machine has used.
-func busy() (total time.Duration) {
+// Busy returns the CPU time that the whole machine has used.
+func Busy() (total time.Duration) {
 	content, _ := os.ReadFile("/proc/stat")
 	line, _, _ := strings.Cut(string(content), "\n")
 	for i, field := range strings.Fields(line) {
@@ -55,8 +57,8 @@ func busy() (total time.Duration) {
 	return total
 }
 
-// systemCalls returns how many system calls of a process have read or written.
-func systemCalls(pid int) (sum int64) {
+// SystemCalls returns how many system calls of a process have read or written.
+func SystemCalls(pid int) (sum int64) {
 	content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid))
 	for line := range strings.Lines(string(content)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
