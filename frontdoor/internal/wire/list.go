@@ -31,8 +31,10 @@ type ListWriter interface {
 	End() error
 }
 
-// chunk is the approximate size of one write, in bytes.
-const chunk = 32 << 10
+// chunk is the approximate size of one write, in bytes: with most objects a little less than
+// the 64 KiB that package pace passes on in one piece. Each write is a handover to the
+// goroutine of the connection and back.
+const chunk = 56 << 10
 
 // List returns the writer of a response with a list. It buffers up to a chunk before the
 // first write.
