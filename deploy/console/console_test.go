@@ -63,6 +63,7 @@ func TestConsole(t *testing.T) {
 	for name, part := range map[string]func(*testing.T, *portico){
 		"login": login, "list": list, "edit": edit, "conflict": conflict, "history": history, "denied": denied,
 		"yaml": yamlRoundTrip, "many rows": manyRows, "keys": keys, "narrow": narrow, "tour": tour,
+		"verdicts": verdicts, "documents": documents,
 	} {
 		t.Run(name, func(t *testing.T) { part(t, p) })
 	}

@@ -37,6 +37,7 @@ function frame() {
       h('a', { class: 'name', href: '#/' }, 'Portico'),
       h('span', { class: 'quiet version' }, settings.version),
       h('span', { class: 'space' }),
+      h('a', { class: 'version', href: '/docs/' }, 'Documentation'),
       h('span', { class: 'user', title: (ctx.user?.groups ?? []).join(', ') }, ctx.user?.username ?? ''),
       h('button', { type: 'button', 'aria-label': 'Change between light and dark', title: 'Light or dark (t)', onclick: theme }, '◐'),
       h('button', { type: 'button', 'aria-label': 'Keys', title: 'Keys (?)', onclick: keys }, '?'),

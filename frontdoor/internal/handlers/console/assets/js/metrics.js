@@ -1,5 +1,5 @@
 // Metrics in Prometheus' text format.
-import { getText } from './api.js';
+import { getJSON, getText } from './api.js';
 
 // readMetrics returns the samples of a process by name: each has labels and a value.
 export async function readMetrics(path = '/metrics', signal) {
@@ -39,3 +39,6 @@ export function quantile(q, name, before, now, matches = all) {
   }
   return low;
 }
+
+// readProcesses returns the measurements of all processes that the front door knows.
+export const readProcesses = async (signal) => (await getJSON('/debug/portico/v1/processes', { signal })).items;
