@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/portico-platform/portico/deploy/bench/internal/figures"
 	"github.com/portico-platform/portico/deploy/bench/internal/process"
 	"github.com/portico-platform/portico/deploy/internal/load"
 	"github.com/portico-platform/portico/deploy/internal/load/wire"

@@ -67,7 +67,7 @@ func deletion() {
 	s.Check("DEL-09", "nothing is created of a custom type that is being deleted, by no apply either", func(t *T) {
 		c := t.CRD(AnySchema)
 		at := t.In(c.Resource())
-		t.POST(at, YAML(c.Object("a", "")).Set("metadata.finalizers", []string{"example.com/one"})).OK()
+		t.POST(at, YAML("%s", c.Object("a", "")).Set("metadata.finalizers", []string{"example.com/one"})).OK()
 		t.DELETE(c.Path, nil).OK()
 		t.Until(10*time.Second, "a create is refused", func() bool { return t.POST(at+"?dryRun=All", c.Object("b", "")).Code/100 == 4 })
 		t.Apply("one", at+"/c", c.Object("c", "")).ClientError()
