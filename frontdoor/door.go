@@ -32,6 +32,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/pace"
 	"github.com/portico-platform/portico/frontdoor/internal/http/requestmetrics"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/features"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/run"
@@ -65,6 +66,8 @@ type door struct {
 	// relearned holds a signal after the types have changed.
 	relearned chan struct{}
 	access    *authfilters.Control
+	codec     *wire.Codec
+	cbor      bool // serves that encoding
 	reads     *reads.Handlers
 	writes    *writes.Handlers
 	// ranges maintains the ServiceCIDRs and IPAddresses.
@@ -128,7 +131,7 @@ func (d *door) learn(e *typesystem.Engine) {
 // The caller holds d.learning.
 func (d *door) publish(e *typesystem.Engine) {
 	o := discovery.Options{Catalogue: e.Types, Vocabulary: d.vocabulary,
-		Version: discovery.Version(d.release), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}}
+		Version: discovery.Version(d.release), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}, CBOR: d.cbor}
 	if before := d.types.Load(); before != nil {
 		o.Before = before.documents
 	}
@@ -153,10 +156,11 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, parts *prepared.Parts
 		return nil, err
 	}
 	d := &door{log: n.Log, vocabulary: n.Vocabulary, release: n.Release, tracer: n.Tracer, store: b.Store, admission: b.Admission,
-		requestTimeout: c.requestTimeout, goawayChance: c.goawayChance, browsers: headers, console: pages,
+		requestTimeout: c.requestTimeout, goawayChance: c.goawayChance, browsers: headers, console: pages, cbor: parts.Gates.On(features.CBOR),
 		relearned: make(chan struct{}, 1)}
 	d.learn(parts.Engine)
-	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary, Release: n.Release})
+	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary, Release: n.Release, CBOR: d.cbor})
+	d.codec = codec
 	n.Memory.Add("encoded-objects", codec)
 	d.audit = auditing.Auditor{Text: codec.Text, StatusText: wire.StatusText, StatusOf: statusOf, Recent: &auditing.Recent{}}
 	if d.audit.Log, d.audit.Policy, err = c.audit.Open(n); err != nil {

@@ -24,7 +24,7 @@ import (
 // incremented when a request exceeds it.
 func TestLimitsAreCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	d := &door{log: slog.New(slog.DiscardHandler), vocabulary: vocabulary.K8s(), metrics: requestmetrics.New(registry, func() float64 { return 0 })}
+	d := &door{log: slog.New(slog.DiscardHandler), vocabulary: vocabulary.K8s(), codec: wire.New(wire.Config{Vocabulary: vocabulary.K8s()}), metrics: requestmetrics.New(registry, func() float64 { return 0 })}
 	counted := func() map[string]int {
 		families, err := registry.Gather()
 		if err != nil {

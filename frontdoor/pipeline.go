@@ -23,7 +23,6 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/pace"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/http/timings"
-	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 )
 
@@ -202,7 +201,7 @@ func (d *door) renderError(a *answer, r *request.Request, err error) {
 	if status.Code >= http.StatusInternalServerError && r.Context().Err() == nil {
 		d.log.WarnContext(r.Trace.In(r.Context()), "request failed", "verb", r.Verb, "path", r.URL.Path, "code", status.Code, "error", err)
 	}
-	wire.WriteStatus(a, r.Request, d.vocabulary, status)
+	d.codec.WriteStatus(a, r.Request, status)
 }
 
 // sent reports whether a part of the response has been sent. Until then an error can

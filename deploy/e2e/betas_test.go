@@ -17,10 +17,12 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// TestBetaVersions works with versions of release 1.36 that are served on request only.
+// TestBetaVersions works with versions and encodings of release 1.36 that are served on request
+// only.
 func TestBetaVersions(t *testing.T) {
 	besides(t)
-	a := startAllInOne(t, vocabulary.K8s(), "--runtime-config=api/beta=true", "--feature-gates=ClusterTrustBundle=true,CoordinatedLeaderElection=true")
+	a := startAllInOne(t, vocabulary.K8s(), "--runtime-config=api/beta=true", "--feature-gates=ClusterTrustBundle=true,CoordinatedLeaderElection=true,CBORServingAndStorage=true")
+	t.Run("in CBOR", func(t *testing.T) { servesCBOR(t, a.Cluster) })
 	client := kubernetes.NewForConfigOrDie(protobuf(a.Cluster))
 	ctx := t.Context()
 	claim := &resourcev1beta1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim"}, Spec: resourcev1beta1.ResourceClaimSpec{Devices: resourcev1beta1.DeviceClaim{

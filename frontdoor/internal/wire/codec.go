@@ -19,6 +19,7 @@ type Codec struct {
 	metaGroup  string
 	release    release.Release
 	messages   *protobuf.Registry
+	cbor       bool
 	*cache
 	buffers sync.Pool // of *[]byte
 	now     func() time.Time
@@ -30,6 +31,8 @@ type Config struct {
 	Release    release.Release
 	// CacheBytes limits the cache of encoded forms; 0 means 96 MiB.
 	CacheBytes int
+	// CBOR turns on that encoding.
+	CBOR bool
 	// Now is the clock for ages in Tables; nil means time.Now.
 	Now func() time.Time
 }
@@ -47,6 +50,7 @@ func New(cfg Config) *Codec {
 		metaGroup:  cfg.Vocabulary.Group("meta."),
 		release:    cfg.Release,
 		messages:   protobuf.NewRegistry(cfg.Vocabulary),
+		cbor:       cfg.CBOR,
 		cache:      newCache(cfg.CacheBytes),
 		now:        cfg.Now,
 	}

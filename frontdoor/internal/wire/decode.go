@@ -2,7 +2,6 @@ package wire
 
 import (
 	"encoding/hex"
-	stdjson "encoding/json"
 	"errors"
 	"fmt"
 	"mime"
@@ -13,10 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/cbor"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/layout"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/limit"
@@ -43,9 +42,12 @@ func (c *Codec) Decode(contentType string, body []byte, t *catalogue.Type) (Body
 		return Body{}, err
 	}
 	var b Body
-	if media == Protobuf {
+	switch media {
+	case Protobuf:
 		b, err = c.decodeProtobuf(body, kind)
-	} else {
+	case CBOR:
+		b.Object, err = cbor.Decode(body)
+	default:
 		b, err = decodeText(media, body)
 	}
 	if err == nil {
@@ -104,8 +106,11 @@ func (c *Codec) DeleteOptions(contentType string, body []byte) (*metav1.DeleteOp
 			err = options.Unmarshal(envelope.Raw)
 		}
 	} else {
-		if media == YAML {
-			body, _, err = fromYAML(body)
+		switch media {
+		case YAML:
+			body, _, err = layout.FromYAML(body)
+		case CBOR:
+			body, err = cbor.JSON(body)
 		}
 		if err == nil {
 			err = json.UnmarshalCaseSensitivePreserveInts(body, options)
@@ -127,6 +132,9 @@ func (c *Codec) bodyMedia(contentType string, kind schema.GroupVersionKind) (Med
 	if c.messages.Knows(kind) {
 		accepted = append(accepted, c.vocabulary.Protobuf)
 	}
+	if c.cbor {
+		accepted = append(accepted, cbor.Media)
+	}
 	media, _, err := mime.ParseMediaType(contentType)
 	switch {
 	case contentType == "" || err == nil && media == mediaJSON:
@@ -134,6 +142,9 @@ func (c *Codec) bodyMedia(contentType string, kind schema.GroupVersionKind) (Med
 	case err == nil && media == mediaYAML:
 		return YAML, nil
 	case err == nil && slices.Contains(accepted, media):
+		if media == cbor.Media {
+			return CBOR, nil
+		}
 		return Protobuf, nil
 	}
 	return 0, UnsupportedMediaType(accepted...)
@@ -149,7 +160,7 @@ func decodeText(media Media, body []byte) (Body, error) {
 	var b Body
 	var err error
 	if media == YAML {
-		if body, b.Strict, err = fromYAML(body); err != nil {
+		if body, b.Strict, err = layout.FromYAML(body); err != nil {
 			return b, err
 		}
 	}
@@ -173,21 +184,6 @@ func decodeText(media Media, body []byte) (Body, error) {
 		b.Object = map[string]any{}
 	}
 	return b, nil
-}
-
-// fromYAML converts YAML to JSON. strict has the errors of a strict decoder.
-func fromYAML(body []byte) (converted []byte, strict []string, err error) {
-	plain := stdjson.Valid(body)
-	converted, strictly := yaml.YAMLToJSONStrict(body)
-	switch {
-	case plain: // its numbers stay as they are
-		converted = body
-	case strictly != nil:
-		if converted, err = yaml.YAMLToJSON(body); err != nil {
-			return nil, nil, fmt.Errorf("yaml parse error: %w", err)
-		}
-	}
-	return converted, fieldmanager.DuplicateKeys(strictly), nil
 }
 
 func (c *Codec) decodeProtobuf(body []byte, kind schema.GroupVersionKind) (Body, error) {

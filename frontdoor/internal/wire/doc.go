@@ -17,7 +17,7 @@
 //	list.Begin(meta); list.Item(object) ...; list.End()
 //
 // Packages: table computes cells, protobuf encodes messages; both read JSON by package
-// rawjson.
+// rawjson. layout converts JSON to YAML and, by package cbor, to CBOR.
 //
 // This package never converts between versions, validates against a schema, reads the store
 // or decides on a status code other than 400, 406 and 415.

@@ -2,14 +2,12 @@ package wire
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/rawjson"
@@ -102,19 +100,12 @@ func (e *Encoder) AppendObject(dst []byte, o services.Object) ([]byte, error) {
 	return appendText(dst, e.form, plain)
 }
 
-// appendText appends JSON as YAML, or as JSON with or without indentation.
+// appendText appends JSON as a complete response body.
 func appendText(dst []byte, form Form, plain []byte) ([]byte, error) {
-	if form.Media == YAML {
-		converted, err := yaml.JSONToYAML(plain)
-		return append(dst, converted...), err
+	if to := form.layout(); to != nil {
+		return to.Object(dst, plain)
 	}
-	if !form.Pretty {
-		return append(append(dst, plain...), '\n'), nil
-	}
-	out := bytes.NewBuffer(dst)
-	err := json.Indent(out, plain, "", "  ")
-	out.WriteByte('\n')
-	return out.Bytes(), err
+	return append(append(dst, plain...), '\n'), nil
 }
 
 // appendJSON appends the representation of one object in compact JSON. columns adds column

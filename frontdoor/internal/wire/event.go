@@ -1,10 +1,12 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/portico-platform/portico/frontdoor/internal/wire/cbor"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
@@ -37,12 +39,24 @@ func (v *EventEncoder) Event(dst []byte, event string, o services.Object) ([]byt
 		}
 		return protobuf.AppendFrame(dst, event, v.e.messages.Kind, message), nil
 	}
+	start := len(dst)
 	dst = append(dst, `{"type":"`...)
 	dst = append(dst, event...)
 	dst = append(dst, `","object":`...)
 	dst, err := v.e.appendJSON(dst, o, !v.begun)
+	if err != nil {
+		return dst, err
+	}
 	v.begun = true
-	return append(dst, "}\n"...), err
+	return v.framed(dst, start)
+}
+
+// framed ends the frame whose JSON begins at start.
+func (v *EventEncoder) framed(dst []byte, start int) ([]byte, error) {
+	if v.e.form.Media == CBOR {
+		return cbor.Append(dst[:start], append(bytes.Clone(dst[start:]), '}'))
+	}
+	return append(dst, "}\n"...), nil
 }
 
 // Bookmark appends a BOOKMARK: an object of the type that has only a resourceVersion and
@@ -71,9 +85,12 @@ func (v *EventEncoder) Error(dst []byte, err error) ([]byte, error) {
 		return protobuf.AppendFrame(dst, EventError, statusKind, message), err
 	}
 	object, err := json.Marshal(status)
+	if err != nil {
+		return dst, err
+	}
+	start := len(dst)
 	dst = append(dst, `{"type":"ERROR","object":`...)
-	dst = append(dst, object...)
-	return append(dst, "}\n"...), err
+	return v.framed(append(dst, object...), start)
 }
 
 var statusKind = schema.GroupVersionKind{Version: "v1", Kind: "Status"}

@@ -1,5 +1,7 @@
 package wire
 
+import "github.com/portico-platform/portico/frontdoor/internal/wire/layout"
+
 // Media is an encoding.
 type Media uint8
 
@@ -7,6 +9,7 @@ const (
 	JSON Media = iota
 	YAML
 	Protobuf
+	CBOR
 )
 
 // As is a representation of an object.
@@ -45,4 +48,17 @@ type Form struct {
 	MetaVersion string // of the meta group, for Table and Partial
 	Include     Include
 	Pretty      bool // indented, JSON only
+}
+
+// layout returns how a form differs from compact JSON; nil if it does not.
+func (f Form) layout() layout.Layout {
+	switch {
+	case f.Media == YAML:
+		return layout.YAML{}
+	case f.Media == CBOR:
+		return layout.CBOR{}
+	case f.Pretty:
+		return layout.Pretty{}
+	}
+	return nil
 }

@@ -2,14 +2,13 @@ package wire
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
 	"net/http"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
+	"github.com/portico-platform/portico/frontdoor/internal/wire/layout"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 )
@@ -43,22 +42,15 @@ func (e *Encoder) List(w http.ResponseWriter) ListWriter {
 	if e.form.Media == Protobuf {
 		return &messageList{e: e, w: w}
 	}
-	l := &textList{e: e, w: w, buffer: e.codec.buffer()}
-	switch {
-	case e.form.Media == YAML:
-		l.layout = yamlLayout{}
-	case e.form.Pretty:
-		l.layout = prettyLayout{}
-	}
-	return l
+	return &textList{e: e, w: w, buffer: e.codec.buffer(), layout: e.form.layout()}
 }
 
-// textList writes lists in JSON, indented JSON and YAML.
+// textList writes lists in JSON, indented JSON, YAML and CBOR.
 type textList struct {
 	e      *Encoder
 	w      io.Writer
 	buffer *[]byte
-	layout layout // nil for compact JSON, which needs no conversion
+	layout layout.Layout // nil for compact JSON, which needs no conversion
 	items  int
 }
 
@@ -67,7 +59,7 @@ func (l *textList) Begin(meta ListMeta) error {
 	if l.layout != nil {
 		head := bytes.Clone(dst)
 		var err error
-		if dst, err = l.layout.begin(dst[:0], head); err != nil {
+		if dst, err = l.layout.Begin(dst[:0], head); err != nil {
 			return err
 		}
 	}
@@ -85,7 +77,7 @@ func (l *textList) Item(o services.Object) error {
 	} else {
 		var item []byte
 		if item, err = l.e.appendItem(nil, o); err == nil {
-			dst, err = l.layout.item(dst, item, l.items == 0)
+			dst, err = l.layout.Item(dst, item, l.items == 0)
 		}
 	}
 	if err != nil {
@@ -103,7 +95,7 @@ func (l *textList) End() error {
 	if l.layout == nil {
 		*l.buffer = append(*l.buffer, "]}\n"...)
 	} else {
-		*l.buffer = l.layout.end(*l.buffer, l.items == 0)
+		*l.buffer = l.layout.End(*l.buffer, l.items == 0)
 	}
 	err := l.flush()
 	l.e.codec.recycle(l.buffer)
@@ -159,70 +151,6 @@ func (c *Codec) appendListMeta(dst []byte, meta ListMeta) []byte {
 		dst = dst[:len(dst)-1]
 	}
 	return append(dst, '}')
-}
-
-// layout converts the parts of a list from compact JSON. The head ends with the opening
-// bracket of the items.
-type layout interface {
-	begin(dst, head []byte) ([]byte, error)
-	item(dst, item []byte, first bool) ([]byte, error)
-	end(dst []byte, empty bool) []byte
-}
-
-// prettyLayout is indented JSON.
-type prettyLayout struct{}
-
-func (prettyLayout) begin(dst, head []byte) ([]byte, error) {
-	out := bytes.NewBuffer(dst)
-	err := json.Indent(out, append(head, "]}"...), "", "  ")
-	return out.Bytes()[:bytes.LastIndexByte(out.Bytes(), '[')+1], err
-}
-
-func (prettyLayout) item(dst, item []byte, first bool) ([]byte, error) {
-	if !first {
-		dst = append(dst, ',')
-	}
-	out := bytes.NewBuffer(append(dst, "\n    "...))
-	err := json.Indent(out, item, "    ", "  ")
-	return out.Bytes(), err
-}
-
-func (prettyLayout) end(dst []byte, empty bool) []byte {
-	if !empty {
-		dst = append(dst, "\n  "...)
-	}
-	return append(dst, "]\n}\n"...)
-}
-
-// yamlLayout is YAML, with the items as the last member.
-type yamlLayout struct{}
-
-func (yamlLayout) begin(dst, head []byte) ([]byte, error) {
-	cut := bytes.LastIndexByte(head, ',')
-	name := bytes.Trim(head[cut+1:], `":[`)
-	converted, err := yaml.JSONToYAML(append(bytes.Clone(head[:cut]), '}'))
-	dst = append(append(dst, converted...), name...)
-	return append(dst, ':'), err
-}
-
-func (yamlLayout) item(dst, item []byte, first bool) ([]byte, error) {
-	if first {
-		dst = append(dst, '\n')
-	}
-	converted, err := yaml.JSONToYAML(item)
-	indent := "- "
-	for line := range bytes.Lines(converted) {
-		dst = append(append(dst, indent...), line...)
-		indent = "  "
-	}
-	return dst, err
-}
-
-func (yamlLayout) end(dst []byte, empty bool) []byte {
-	if empty {
-		return append(dst, " []\n"...)
-	}
-	return dst
 }
 
 var _ ListWriter = (*textList)(nil)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/accept"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/cbor"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -48,7 +49,11 @@ func (c *Codec) Negotiate(r *http.Request, t *catalogue.Type, what What) (Form, 
 	}
 	form.Pretty = form.Media == JSON && what != Watch && (form.Pretty || WantsPretty(r, query))
 	form.ContentType = mediaType(form.Media, c.vocabulary)
-	if what == Watch && form.Media != JSON {
+	switch {
+	case what != Watch || form.Media == JSON:
+	case form.Media == CBOR:
+		form.ContentType = cbor.Sequence
+	default:
 		form.ContentType += ";stream=watch"
 	}
 	return form, nil
@@ -76,6 +81,8 @@ func (c *Codec) formFor(element accept.Range, t *catalogue.Type, what What) (For
 		form.Media = YAML
 	case c.vocabulary.Protobuf:
 		form.Media = Protobuf
+	case cbor.Media:
+		form.Media = CBOR
 	default:
 		return Form{}, false
 	}
@@ -113,6 +120,8 @@ func (c *Codec) serves(form Form, t *catalogue.Type, what What) bool {
 		return what != Watch
 	case Protobuf:
 		return form.As == Partial || form.As == Whole && t != nil && c.messages.Knows(kindOf(t))
+	case CBOR:
+		return c.cbor
 	}
 	return true
 }
@@ -124,7 +133,7 @@ func (c *Codec) notAcceptable(t *catalogue.Type, what What) error {
 
 // media returns the media types of whole objects.
 func (c *Codec) media(t *catalogue.Type, what What) (all []string) {
-	for _, m := range []Media{JSON, YAML, Protobuf} {
+	for _, m := range []Media{JSON, YAML, Protobuf, CBOR} {
 		if c.serves(Form{Media: m}, t, what) {
 			all = append(all, mediaType(m, c.vocabulary))
 		}
@@ -152,6 +161,8 @@ func mediaType(m Media, names vocabulary.Vocabulary) string {
 		return mediaYAML
 	case Protobuf:
 		return names.Protobuf
+	case CBOR:
+		return cbor.Media
 	}
 	return mediaJSON
 }

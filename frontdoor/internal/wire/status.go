@@ -10,37 +10,41 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/portico-platform/portico/frontdoor/internal/wire/accept"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/cbor"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // WriteStatus writes a Status as the response: a Failure, or a Success if its code is below
 // 400. A client that accepts none of the possible forms gets JSON.
-func WriteStatus(w http.ResponseWriter, r *http.Request, names vocabulary.Vocabulary, s *services.Status) {
+func (c *Codec) WriteStatus(w http.ResponseWriter, r *http.Request, s *services.Status) {
 	if d := s.Details; d != nil && d.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
 	}
-	form := statusForm(r, names)
+	form := c.statusForm(r)
 	body, err := appendStatus(form, s)
 	if err != nil { // a Status of plain strings and numbers always encodes
 		http.Error(w, s.Message, int(s.Code))
 		return
 	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_ = writeBody(w, int(s.Code), mediaType(form.Media, names), body) // an error means that the client has disconnected
+	_ = writeBody(w, int(s.Code), mediaType(form.Media, c.vocabulary), body) // an error means that the client has disconnected
 }
 
 // statusForm negotiates the form of a Status: Protobuf is always possible, representations
 // other than the whole object never are.
-func statusForm(r *http.Request, names vocabulary.Vocabulary) Form {
+func (c *Codec) statusForm(r *http.Request) Form {
 	for _, element := range accept.Parse(strings.Join(r.Header.Values("Accept"), ",")) {
 		if element.Params["as"] != "" {
 			continue
 		}
 		switch element.Media {
-		case names.Protobuf:
+		case c.vocabulary.Protobuf:
 			return Form{Media: Protobuf}
+		case cbor.Media:
+			if c.cbor {
+				return Form{Media: CBOR}
+			}
 		case mediaYAML:
 			return Form{Media: YAML}
 		case mediaJSON, "application/*", "*/*":

@@ -29,7 +29,7 @@ func TestWriteStatus(t *testing.T) {
 			"apiVersion: v1\ndetails:\n  kind: configmaps\n  name: a\n  uid: u\nkind: Status\nmetadata: {}\nstatus: Success\n"},
 	} {
 		w := httptest.NewRecorder()
-		wire.WriteStatus(w, request(c.accept, ""), vocabulary.Platform(), c.status)
+		wire.New(wire.Config{Vocabulary: vocabulary.Platform()}).WriteStatus(w, request(c.accept, ""), c.status)
 		if w.Code != int(c.status.Code) || w.Header().Get("Content-Type") != c.contentType || w.Body.String() != c.want {
 			t.Errorf("%q: %d %s\n%s\nwant\n%s", c.accept, w.Code, w.Header().Get("Content-Type"), w.Body, c.want)
 		}
@@ -38,7 +38,7 @@ func TestWriteStatus(t *testing.T) {
 		}
 	}
 	w := httptest.NewRecorder()
-	wire.WriteStatus(w, request("application/vnd.platform.protobuf", ""), vocabulary.Platform(), failure)
+	wire.New(wire.Config{Vocabulary: vocabulary.Platform()}).WriteStatus(w, request("application/vnd.platform.protobuf", ""), failure)
 	e, err := protobuf.OpenEnvelope(w.Body.Bytes())
 	var status metav1.Status
 	if err != nil || e.Kind.Kind != "Status" || status.Unmarshal(e.Raw) != nil || status.Code != 422 || status.Details.Causes[0].Field != "spec.replicas" {

@@ -3,11 +3,15 @@ package wire
 import (
 	"encoding/json"
 	"mime"
+	"net/http"
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/cbor"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/layout"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/limit"
 )
 
 // Text returns a body of any kind, such as a list, a patch or options, as JSON. It does not
@@ -20,8 +24,10 @@ func (c *Codec) Text(contentType string, body []byte) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case strings.HasSuffix(media, "yaml"):
-		text, _, err := fromYAML(body)
+		text, _, err := layout.FromYAML(body)
 		return text, err
+	case c.cbor && strings.HasSuffix(media, "cbor"):
+		return cbor.JSON(body)
 	case media != c.vocabulary.Protobuf:
 		return body, nil
 	}
@@ -35,6 +41,20 @@ func (c *Codec) Text(contentType string, body []byte) ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(decoded.Object)
+}
+
+// Apply returns the body of an apply in CBOR as JSON, which is an apply in YAML. It returns
+// UnsupportedMediaType (415) if that encoding is off, and BadRequest (400) if the body cannot
+// be decoded.
+func (c *Codec) Apply(body []byte) ([]byte, error) {
+	if !c.cbor {
+		return nil, &services.Status{Code: http.StatusUnsupportedMediaType, Reason: services.ReasonUnsupportedMediaType, Message: "415: Unsupported Media Type"}
+	}
+	plain, err := cbor.JSON(body)
+	if err != nil {
+		return nil, limit.Deep(err, services.BadRequest("error decoding patch: %v", err))
+	}
+	return plain, nil
 }
 
 // StatusText returns a Status as JSON.

@@ -28,6 +28,7 @@ type Options struct {
 type Parts struct {
 	// Warnings are about deprecated gates.
 	Warnings []string
+	Gates    features.Gates
 	Engine   *typesystem.Engine
 	// Defaults are the default objects of a cluster, in the order of their creation.
 	Defaults []map[string]any
@@ -64,5 +65,5 @@ func build(o Options) (*Parts, error) {
 		return nil, err
 	}
 	defaults, err := bootstrap.Objects(o.Vocabulary, o.Release)
-	return &Parts{Warnings: warnings, Engine: engine, Defaults: defaults}, err
+	return &Parts{Warnings: warnings, Gates: gates, Engine: engine, Defaults: defaults}, err
 }

@@ -30,6 +30,8 @@ type Options struct {
 	Before *Documents
 	// Version is the release shown at /version, such as v1.21.14+portico.
 	Version version.Info
+	// CBOR adds documents in that encoding.
+	CBOR bool
 	// OtherPaths are served elsewhere and listed at /, such as /healthz.
 	OtherPaths []string
 }
@@ -53,7 +55,7 @@ func New(o Options) *Documents {
 			}
 		}
 	} else {
-		d.addOpenAPI(&publisher{catalogue: o.Catalogue, vocabulary: o.Vocabulary, release: o.Version.GitVersion}, d.openAPI.extensions)
+		d.addOpenAPI(&publisher{catalogue: o.Catalogue, vocabulary: o.Vocabulary, release: o.Version.GitVersion, cbor: o.CBOR}, d.openAPI.extensions)
 	}
 	d.add("/version", newDocument(mediaJSON, func() ([]byte, error) { return json.MarshalIndent(o.Version, "", "  ") }))
 	d.add("/", newJSON(func() (any, error) {
@@ -86,6 +88,15 @@ func minor(r release.Release) string { return strconv.Itoa(r.Minor()) }
 
 func (d *Documents) add(path string, forms ...document) { d.forms[path] = forms }
 
+// described returns the forms of a document about groups and types.
+func (o Options) described(value func() (any, error)) []document {
+	forms := []document{newJSON(value)}
+	if o.CBOR {
+		forms = append(forms, newCBOR(value))
+	}
+	return forms
+}
+
 // addGroups adds the documents about groups, versions and resource types. Those of /api
 // and /apis also have aggregated forms.
 func (d *Documents) addGroups(o Options) {
@@ -96,27 +107,27 @@ func (d *Documents) addGroups(o Options) {
 		core = groups[i]
 	}
 	named := slices.DeleteFunc(slices.Clone(groups), func(g apiGroup) bool { return g.name == "" })
-	versions := newJSON(func() (any, error) { return coreVersions(core), nil })
-	d.add("/api", append([]document{versions}, aggregatedForms(aggregation, []apiGroup{core})...)...)
-	list := newJSON(func() (any, error) { return groupList(groups), nil })
-	d.add("/apis", append([]document{list}, aggregatedForms(aggregation, named)...)...)
+	versions := o.described(func() (any, error) { return coreVersions(core), nil })
+	d.add("/api", append(versions, aggregatedForms(aggregation, []apiGroup{core})...)...)
+	list := o.described(func() (any, error) { return groupList(groups), nil })
+	d.add("/apis", append(list, aggregatedForms(aggregation, named)...)...)
 	for _, g := range groups {
 		root := "/api"
 		if g.name != "" {
 			root = "/apis/" + g.name
-			d.add(root, newJSON(func() (any, error) {
+			d.add(root, o.described(func() (any, error) {
 				described := group(g)
 				described.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
 				return described, nil
-			}))
+			})...)
 		}
 		for _, v := range g.versions {
 			if v.extension != nil {
 				continue // serves its document itself
 			}
-			d.add(root+"/"+v.name, newJSON(func() (any, error) {
+			d.add(root+"/"+v.name, o.described(func() (any, error) {
 				return resourceList(v.types[0].APIVersion(), v.types), nil
-			}))
+			})...)
 		}
 	}
 }

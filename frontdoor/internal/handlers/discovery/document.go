@@ -15,6 +15,7 @@ import (
 	"github.com/munnerz/goautoneg"
 
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/cbor"
 	"github.com/portico-platform/portico/services"
 )
 
@@ -75,6 +76,21 @@ func newDense(value func() (any, error)) document {
 			return nil, err
 		}
 		return json.Marshal(v)
+	})
+}
+
+// newCBOR returns a document in CBOR.
+func newCBOR(value func() (any, error)) document {
+	return newDocument(cbor.Media, func() ([]byte, error) {
+		v, err := value()
+		if err != nil {
+			return nil, err
+		}
+		plain, err := json.Marshal(v)
+		if err != nil {
+			return nil, err
+		}
+		return cbor.Append(nil, plain)
 	})
 }
 

@@ -29,6 +29,7 @@ type publisher struct {
 	catalogue  *catalogue.Catalogue
 	vocabulary vocabulary.Vocabulary
 	release    string
+	cbor       bool
 }
 
 // addOpenAPI adds /openapi/v2 with all types, and /openapi/v3 with a document per group

@@ -8,7 +8,9 @@ import (
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/cbor"
 )
 
 // describer adds the paths of one type (section "Path shapes").
@@ -165,6 +167,9 @@ func (d *describer) list(suffix string) call {
 	for _, media := range []string{mediaJSON, d.vocabulary.Protobuf} {
 		gives = append(gives, media+";stream=watch")
 	}
+	if d.cbor {
+		gives = append(gives, cbor.Sequence)
+	}
 	return call{
 		verb: "list", suffix: suffix, action: "list", about: kindRef{d.t.Group, d.t.Version, d.t.Kind},
 		answer: d.definitions.reference(kindRef{d.t.Group, d.t.Version, d.t.ListKind}), codes: []int{http.StatusOK},
@@ -236,7 +241,11 @@ func (d *describer) tag() string {
 
 // formats returns the media types of objects.
 func (d *describer) formats() []string {
-	return []string{mediaJSON, "application/yaml", d.vocabulary.Protobuf}
+	all := []string{mediaJSON, "application/yaml", d.vocabulary.Protobuf}
+	if d.cbor {
+		all = append(all, cbor.Media)
+	}
+	return all
 }
 
 // patches lists the media types of patches. Clients choose the patch type by them:
@@ -245,6 +254,9 @@ func (d *describer) patches() []string {
 	types := []string{"application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"}
 	if !d.t.Custom {
 		types = append(types, "application/strategic-merge-patch+json")
+	}
+	if d.cbor {
+		types = append(types, request.MediaTypeApplyCBOR)
 	}
 	return types
 }

@@ -167,7 +167,7 @@ func (a *action) takeMutated(raw []byte) error {
 
 // done answers an action that leaves nothing to show.
 func (h *Handlers) done(w http.ResponseWriter, a *action) {
-	wire.WriteStatus(w, a.Request.Request, h.Vocabulary, &services.Status{Code: int32(h.Vocabulary.Behaviour.CreatedStatus)})
+	h.Codec.WriteStatus(w, a.Request.Request, &services.Status{Code: int32(h.Vocabulary.Behaviour.CreatedStatus)})
 }
 
 // as reads an object, or a part of one, into its Go type.

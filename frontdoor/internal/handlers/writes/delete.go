@@ -53,7 +53,7 @@ func (h *Handlers) Delete(w http.ResponseWriter, r *request.Request) error {
 	if !removed || r.Type.Behavior.ReturnDeleted {
 		return applied(reads.Reply{Object: object, Form: form, Status: http.StatusOK}.Send(w, r, h.Codec))
 	}
-	wire.WriteStatus(w, r.Request, h.Vocabulary, &services.Status{Code: http.StatusOK,
+	h.Codec.WriteStatus(w, r.Request, &services.Status{Code: http.StatusOK,
 		Details: &services.StatusDetails{Name: r.Name, Group: r.Type.Group, Kind: r.Type.Resource, UID: object.UID}})
 	return nil
 }

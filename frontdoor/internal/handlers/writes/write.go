@@ -81,7 +81,11 @@ func (h *Handlers) readRequest(rw http.ResponseWriter, r *request.Request) (*wri
 	}
 	if r.Verb == "patch" {
 		w.unconditional = true
-		return w, nil
+		if w.mediaType == request.MediaTypeApplyCBOR {
+			w.mediaType = fieldmanager.MediaTypeApply
+			w.raw, err = h.Codec.Apply(w.raw)
+		}
+		return w, err
 	}
 	if w.body, err = h.Codec.Decode(r.Header.Get("Content-Type"), w.raw, w.bodyType); err != nil {
 		return nil, err

@@ -44,13 +44,18 @@ func ParseWriteOptions(r *Request) (WriteOptions, error) {
 	return o, nil
 }
 
+// MediaTypeApplyCBOR is that of an apply whose body is CBOR. Handlers make it one of
+// fieldmanager.MediaTypeApply.
+const MediaTypeApplyCBOR = "application/apply-patch+cbor"
+
 // patchCauses checks what depends on the patch type: only apply accepts force, and
 // apply requires a field manager.
 func patchCauses(q url.Values, mediaType string) []services.StatusCause {
+	applies := mediaType == fieldmanager.MediaTypeApply || mediaType == MediaTypeApplyCBOR
 	switch {
-	case mediaType == fieldmanager.MediaTypeApply && q.Get("fieldManager") == "":
+	case applies && q.Get("fieldManager") == "":
 		return []services.StatusCause{{Reason: services.CauseRequired, Field: "fieldManager", Message: "Required value: is required for apply patch"}}
-	case mediaType != fieldmanager.MediaTypeApply && q.Has("force"):
+	case !applies && q.Has("force"):
 		return []services.StatusCause{forbidden("force", "may not be specified for non-apply patch")}
 	}
 	return nil

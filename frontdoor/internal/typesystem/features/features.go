@@ -25,8 +25,11 @@ const (
 	removed    Stage = "REMOVED" // the gate no longer exists
 )
 
-// ServerSideApply is the gate of apply patches.
-const ServerSideApply = "ServerSideApply"
+// ServerSideApply is the gate of apply patches, and CBOR that of the encoding.
+const (
+	ServerSideApply = "ServerSideApply"
+	CBOR            = "CBORServingAndStorage"
+)
 
 // groups are the gates that set all features of a stage.
 var groups = map[string]Stage{"AllAlpha": Alpha, "AllBeta": Beta}
