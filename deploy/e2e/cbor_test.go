@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -159,7 +158,7 @@ func dynamicCBOR(t *testing.T, config *rest.Config) {
 		event, ok := <-events.ResultChan()
 		object, _ := event.Object.(*unstructured.Unstructured)
 		if !ok || event.Type != want.of || object == nil || object.Object["size"] != want.size {
-			t.Fatal(fmt.Sprintf("event %+v, want %+v", event, want))
+			t.Fatalf("event %+v, want %+v", event, want)
 		}
 	}
 	if list, err := widgets.List(ctx, metav1.ListOptions{}); err != nil || len(list.Items) != 1 || list.GetResourceVersion() == "" {
