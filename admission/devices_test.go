@@ -61,3 +61,18 @@ func TestDevices(t *testing.T) {
 		}
 	}
 }
+
+// TestPodCertificates checks that only those who may sign change the status of a request.
+func TestPodCertificates(t *testing.T) {
+	a := started(t, cluster(t), only()...)
+	for user, refused := range map[string]bool{"signer": false, "jane": true} {
+		for after, changes := range map[string]bool{`{"conditions":[{"type":"Denied"}]}`: true, `{}`: false} {
+			r := createOf("certificates.platform.io", "podcertificaterequests", `{"spec":{"signerName":"example.com/x"},"status":`+after+`}`)
+			r.Operation, r.Subresource, r.User.Name = services.OperationUpdate, "status", user
+			r.OldObject = []byte(`{"spec":{"signerName":"example.com/x"},"status":{}}`)
+			if _, err := a.Validate(t.Context(), r); (err != nil) != (refused && changes) || err != nil && !services.IsReason(err, services.ReasonForbidden) {
+				t.Errorf("%s writes %s: %v", user, after, err)
+			}
+		}
+	}
+}

@@ -21,7 +21,7 @@ import (
 // only.
 func TestBetaVersions(t *testing.T) {
 	besides(t)
-	a := startAllInOne(t, vocabulary.K8s(), "--runtime-config=api/beta=true", "--feature-gates=ClusterTrustBundle=true,CoordinatedLeaderElection=true,CBORServingAndStorage=true")
+	a := startAllInOne(t, vocabulary.K8s(), "--runtime-config=api/beta=true", "--feature-gates=ClusterTrustBundle=true,CoordinatedLeaderElection=true,PodCertificateRequest=true,CBORServingAndStorage=true")
 	t.Run("in CBOR", func(t *testing.T) { servesCBOR(t, a.Cluster) })
 	client := kubernetes.NewForConfigOrDie(protobuf(a.Cluster))
 	ctx := t.Context()

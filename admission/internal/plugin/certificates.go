@@ -55,9 +55,10 @@ func (p certificates) approval(ctx context.Context, r *review.Review) error {
 	return p.mayUse(ctx, r, csr.Spec.SignerName, "approve")
 }
 
-// signing checks that the user may set the certificate or the conditions of a request.
+// signing checks that the user may set the certificate or the conditions of a request. Those for
+// pods have no certificate without conditions.
 func (p certificates) signing(ctx context.Context, r *review.Review) error {
-	if !r.Is(services.OperationUpdate, p.group, "certificatesigningrequests/status") {
+	if !r.Is(services.OperationUpdate, p.group, "certificatesigningrequests/status") && !r.Is(services.OperationUpdate, p.group, "podcertificaterequests/status") {
 		return nil
 	}
 	before, err := parseSigningRequest(r.OldObject)

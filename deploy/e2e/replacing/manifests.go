@@ -27,7 +27,8 @@ func manifests(t *testing.T, c *cluster.Cluster, namespace, file string) (object
 	if err != nil {
 		t.Fatal(err)
 	}
-	file = strings.NewReplacer("<namespace>", namespace, "<request>", signingRequest(t), "<roots>", string(roots)).Replace(file)
+	request, stub := signingRequest(t)
+	file = strings.NewReplacer("<namespace>", namespace, "<request>", request, "<stub>", stub, "<roots>", string(roots)).Replace(file)
 	for manifest := range strings.SplitSeq(file, "---\n") {
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(manifest), &object.Object); err != nil {

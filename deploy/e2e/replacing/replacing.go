@@ -164,8 +164,9 @@ func newNamespace(t *testing.T, c *cluster.Cluster) string {
 	return made.GetName()
 }
 
-// signingRequest returns a certificate signing request in the form of a manifest.
-func signingRequest(t *testing.T) string {
+// signingRequest returns a certificate signing request in the form of a manifest, in PEM and
+// without.
+func signingRequest(t *testing.T) (encoded, stub string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -175,5 +176,6 @@ func signingRequest(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request}))
+	text := base64.StdEncoding.EncodeToString
+	return text(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request})), text(request)
 }

@@ -66,10 +66,11 @@ func TestReleases(t *testing.T) {
 // TestOptionalVersions checks which beta and alpha versions of 1.36 are served on request.
 func TestOptionalVersions(t *testing.T) {
 	for setting, want := range map[string][]string{
-		"api/beta=true": {"admissionregistration./v1beta1/mutatingadmissionpolicies", "certificates./v1beta1/clustertrustbundles",
+		"api/beta=true": {"admissionregistration./v1beta1/mutatingadmissionpolicies", "certificates./v1beta1/clustertrustbundles", "certificates./v1beta1/podcertificaterequests",
 			"coordination./v1beta1/leasecandidates", "networking./v1beta1/servicecidrs", "resource./v1beta1/resourceslices", "resource./v1beta2/devicetaintrules",
 			"storage./v1beta1/volumeattributesclasses", "storagemigration./v1beta1/storageversionmigrations"},
-		"api/alpha=true":                        {"admissionregistration./v1alpha1/mutatingadmissionpolicies", "resource./v1alpha3/devicetaintrules"},
+		"api/alpha=true": {"admissionregistration./v1alpha1/mutatingadmissionpolicies", "resource./v1alpha3/devicetaintrules", "resource./v1alpha3/resourcepoolstatusrequests",
+			"scheduling./v1alpha2/workloads", "scheduling./v1alpha2/podgroups"},
 		"networking.k8s.io/v1beta1":             {"networking./v1beta1/ipaddresses"},
 		"resource.k8s.io/v1beta1/deviceclasses": {"resource./v1beta1/deviceclasses"},
 	} {

@@ -26,3 +26,13 @@ func showRequestCondition(o *cell.Object) any {
 	}
 	return strings.Join(words, ",")
 }
+
+// showPodRequestState returns how the request for a pod ended; Pending if it has not.
+func showPodRequestState(o *cell.Object) any {
+	for _, kind := range [...]string{"Issued", "Denied", "Failed"} {
+		if cell.Condition(o.Status.Get("conditions"), kind).Exists() {
+			return kind
+		}
+	}
+	return "Pending"
+}

@@ -1,4 +1,4 @@
-// Package certificates holds the functions of CertificateSigningRequests. The module
+// Package certificates holds the functions of requests for certificates and of trust bundles. The module
 // csr-signer signs the certificates. It serves "Resources and their fields" of the
 // specification.
 package certificates
@@ -16,6 +16,9 @@ var Functions = kinds.Functions{
 		"bundleName":           bundleName,
 		"certificateStatus":    certificateStatus,
 		"oldCertificateStatus": oldCertificateStatus,
+		"podRequestKey":        podRequestKey,
+		"podRequestLifetime":   podRequestLifetime,
+		"podRequestStatus":     podRequestStatus,
 		"signerOfV1":           signerOfV1,
 	},
 	Derive: map[string]rules.DeriveFunc{
@@ -26,6 +29,7 @@ var Functions = kinds.Functions{
 		"updateSigningRequest": updateSigningRequest,
 	},
 	Cells: map[string]cell.Func{
+		"showPodRequestState":  showPodRequestState,
 		"showRequestCondition": showRequestCondition,
 	},
 	Convert: map[string]kinds.ConvertFunc{

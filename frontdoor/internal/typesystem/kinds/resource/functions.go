@@ -20,6 +20,7 @@ var Functions = kinds.Functions{
 		"deviceCount":      deviceCount,
 		"deviceToleration": deviceToleration,
 		"driverParameters": driverParameters,
+		"poolStatus":       poolStatus,
 		"sliceSpec":        sliceSpec,
 	},
 	Prepare: map[string]kinds.PrepareFunc{

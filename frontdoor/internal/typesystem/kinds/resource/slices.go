@@ -153,3 +153,12 @@ func deviceAttribute(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		c.Invalid(at, m, "exactly one value must be specified")
 	}
 }
+
+// poolStatus checks an answer about pools, which is given once.
+func poolStatus(c *rules.Check, m, old map[string]any, at *field.Path) {
+	if len(old) > 0 && !rules.Same(m, old) {
+		c.Invalid(at, "<value omitted>", "field is immutable")
+		return
+	}
+	c.Conditions(rules.Objects(m, "conditions"), at.Field("conditions"))
+}

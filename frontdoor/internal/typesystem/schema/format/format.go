@@ -52,6 +52,7 @@ var formats = map[string]Format{
 	"relaxed-dns-search":  relaxedSearch,
 	"printable-env-name":  validation.IsRelaxedEnvVarName,
 	"domain-path":         domainPath,
+	"domain-prefixed":     domainPrefixed,
 	"http-header":         validation.IsHTTPHeaderName,
 	"iscsi-name":          iscsiName,
 	"pool-name":           PoolName,

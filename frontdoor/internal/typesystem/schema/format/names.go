@@ -22,6 +22,14 @@ func domainPath(value string) []string {
 	return problems
 }
 
+// domainPrefixed is a qualified name that has a domain.
+func domainPrefixed(value string) []string {
+	if !strings.Contains(value, "/") {
+		return []string{"must be a domain-prefixed key (such as \"acme.io/foo\")"}
+	}
+	return AnnotationKey(value)
+}
+
 // Patterns of names that package validation does not cover.
 var (
 	pathPattern   = regexp.MustCompile(`^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$`)
