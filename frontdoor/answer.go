@@ -56,9 +56,9 @@ func statusOf(w http.ResponseWriter, err error) int {
 func (d *door) signalDeprecation(w http.ResponseWriter, r *request.Request) {
 	dep := r.Type.Deprecation
 	warning.Send(w.Header(), r.Type.DeprecationWarning())
-	r.Audit.Annotate(d.vocabulary.Qualified("", "deprecated"), "true")
+	r.Audit.Annotate(d.vocabulary.DeprecationAnnotation("deprecated"), "true")
 	if dep.Removed != "" {
-		r.Audit.Annotate(d.vocabulary.Qualified("", "removed-release"), dep.Removed)
+		r.Audit.Annotate(d.vocabulary.DeprecationAnnotation("removed-release"), dep.Removed)
 	}
 	d.metrics.Deprecated(r)
 }

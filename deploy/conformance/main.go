@@ -115,8 +115,9 @@ func (r *ratchet) check(program, api, results string, output io.Writer) (map[str
 		emulated = "--emulated-version=" + emulated
 	}
 	suite := exec.Command(program, "-vocab", vocabulary, "-json", results, "-run", r.pattern)
-	suite.Env = append(os.Environ(), fmt.Sprintf(
-		"CONFORMANCE_CMD=exec '%s' --bind-address=127.0.0.1 --data-dir={dir} --secure-port={port} --vocabulary=%s %s {flags}", portico, vocabulary, emulated))
+	const audit = "{dir}/audit.log"
+	suite.Env = append(os.Environ(), "CONFORMANCE_AUDIT="+audit, fmt.Sprintf(
+		"CONFORMANCE_CMD=exec '%s' --bind-address=127.0.0.1 --data-dir={dir} --secure-port={port} --vocabulary=%s --audit-log-path="+audit+" %s {flags}", portico, vocabulary, emulated))
 	suite.Stdout, suite.Stderr = output, output
 	// Failing checks are the list's business: only a run without results is an error.
 	runError := suite.Run()

@@ -141,6 +141,12 @@ func (v Vocabulary) ShortGroup(group string) string {
 	return group
 }
 
+// DeprecationAnnotation returns the key of an audit annotation about a deprecated version, as in
+// platform.io/<name> and k8s.io/<name>.
+func (v Vocabulary) DeprecationAnnotation(name string) string {
+	return strings.TrimPrefix(v.groupSuffix, ".") + "/" + name
+}
+
 // DefinitionFinalizer returns the finalizer that keeps a CustomResourceDefinition until
 // the objects of its types are deleted.
 func (v Vocabulary) DefinitionFinalizer() string {
