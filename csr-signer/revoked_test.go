@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -37,6 +38,7 @@ type scene struct {
 	issued  *x509.Certificate
 	now     *clock.FakeClock
 	signed  *atomic.Int32 // responses
+	handler http.Handler
 	url     string
 	metrics *prometheus.Registry
 }
@@ -52,7 +54,7 @@ func (c *counted) SignStatus(status ocsp.Response) ([]byte, error) {
 	return c.authority.SignStatus(status)
 }
 
-func newScene(t *testing.T) *scene {
+func newScene(t testing.TB) *scene {
 	t.Helper()
 	s, api := newSigner(t, request(t, client, "Approved"))
 	s.authority.lists, s.authority.responders = []string{"http://pki.example.com/crl"}, []string{"http://pki.example.com/ocsp"}
@@ -70,13 +72,13 @@ func newScene(t *testing.T) *scene {
 	go func() { _ = answers.Run(t.Context()) }()
 	server := httptest.NewServer(answers)
 	t.Cleanup(server.Close)
-	made := &scene{signer: s, api: api, now: now, signed: &signs.statuses, url: server.URL, metrics: metrics}
+	made := &scene{signer: s, api: api, now: now, signed: &signs.statuses, handler: answers, url: server.URL, metrics: metrics}
 	made.issued = made.sign(t, "r")
 	return made
 }
 
 // sign signs a stored request and waits until its record is known.
-func (s *scene) sign(t *testing.T, name string) *x509.Certificate {
+func (s *scene) sign(t testing.TB, name string) *x509.Certificate {
 	t.Helper()
 	object, err := s.api.Resource(requestType).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -106,7 +108,7 @@ func (s *scene) sign(t *testing.T, name string) *x509.Certificate {
 }
 
 // until waits for a condition.
-func until(t *testing.T, what string, met func() bool) {
+func until(t testing.TB, what string, met func() bool) {
 	t.Helper()
 	ticks := time.NewTicker(time.Millisecond)
 	defer ticks.Stop()
@@ -130,7 +132,7 @@ func (s *scene) revoke(t *testing.T, name string, spec map[string]any) {
 }
 
 // get returns the body of an answer.
-func get(t *testing.T, method, url string, body []byte) (*http.Response, []byte) {
+func get(t testing.TB, method, url string, body []byte) (*http.Response, []byte) {
 	t.Helper()
 	q, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body))
 	if err != nil {
@@ -354,4 +356,44 @@ func TestRecords(t *testing.T) {
 	if err != nil || len(left.Items) != 0 {
 		t.Errorf("records that are left: %v, %v", left.Items, err)
 	}
+}
+
+// FuzzStatusRequest: whatever is asked, in a path or a body, is answered, and signed only for the
+// certificate that was issued.
+func FuzzStatusRequest(f *testing.F) {
+	s := newScene(f)
+	until(f, "a list is served", func() bool {
+		s.now.Step(100 * time.Millisecond)
+		a, _ := get(f, http.MethodGet, s.url+"/crl", nil)
+		return a.StatusCode == http.StatusOK
+	})
+	valid, err := ocsp.CreateRequest(s.issued, s.authority.certificate, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(valid)
+	f.Add([]byte("%2F%%"))
+	f.Add([]byte(nil))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		path := "/ocsp/" + base64.StdEncoding.EncodeToString(raw)
+		for _, q := range []*http.Request{
+			{Method: http.MethodPost, URL: &url.URL{Path: "/ocsp"}, Body: io.NopCloser(bytes.NewReader(raw))},
+			{Method: http.MethodGet, URL: &url.URL{Path: path}},
+			{Method: http.MethodGet, URL: &url.URL{Path: "/ocsp/" + string(raw)}},
+		} {
+			w := httptest.NewRecorder()
+			s.handler.ServeHTTP(w, q)
+			answer, err := ocsp.ParseResponse(w.Body.Bytes(), s.authority.certificate)
+			var refused ocsp.ResponseError
+			switch {
+			case w.Code != http.StatusOK:
+				t.Errorf("%s %s: %d", q.Method, q.URL, w.Code)
+			case err == nil && answer.SerialNumber.Cmp(s.issued.SerialNumber) != 0 || err != nil && !errors.As(err, &refused):
+				t.Errorf("%s %s: %+v, %v", q.Method, q.URL, answer, err)
+			}
+		}
+		if n := s.signed.Load(); n > 4 { // one for each hash
+			t.Errorf("%d answers were signed", n)
+		}
+	})
 }

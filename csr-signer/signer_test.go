@@ -110,7 +110,7 @@ var (
 
 // newSigner returns a signer that has read its records, and a client of an API with some
 // requests.
-func newSigner(t *testing.T, requests ...*unstructured.Unstructured) (*signer, *fake.FakeDynamicClient) {
+func newSigner(t testing.TB, requests ...*unstructured.Unstructured) (*signer, *fake.FakeDynamicClient) {
 	t.Helper()
 	certFile, keyFile := authorityFiles(t)
 	ca, err := newAuthority(certFile, keyFile, time.Hour, time.Now)
@@ -134,7 +134,7 @@ func newSigner(t *testing.T, requests ...*unstructured.Unstructured) (*signer, *
 }
 
 // follow runs an informer and waits until it has synced.
-func follow(t *testing.T, informer cache.SharedIndexInformer) {
+func follow(t testing.TB, informer cache.SharedIndexInformer) {
 	t.Helper()
 	go informer.RunWithContext(t.Context())
 	if !cache.WaitForCacheSync(t.Context().Done(), informer.HasSynced) {
@@ -143,7 +143,7 @@ func follow(t *testing.T, informer cache.SharedIndexInformer) {
 }
 
 // request returns a stored request of jane, with a condition unless that is empty.
-func request(t *testing.T, signer, condition string) *unstructured.Unstructured {
+func request(t testing.TB, signer, condition string) *unstructured.Unstructured {
 	t.Helper()
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
 		Subject: pkix.Name{CommonName: "jane"}, DNSNames: []string{"jane.example.com"}}, newKey(t))
@@ -164,7 +164,7 @@ func request(t *testing.T, signer, condition string) *unstructured.Unstructured 
 	}}
 }
 
-func authorityFiles(t *testing.T) (certFile, keyFile string) {
+func authorityFiles(t testing.TB) (certFile, keyFile string) {
 	t.Helper()
 	key := newKey(t)
 	template := &x509.Certificate{
@@ -190,7 +190,7 @@ func authorityFiles(t *testing.T) (certFile, keyFile string) {
 	return certFile, keyFile
 }
 
-func newKey(t *testing.T) *ecdsa.PrivateKey {
+func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
