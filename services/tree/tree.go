@@ -79,6 +79,9 @@ func Equal(a, b any) bool {
 		if !ok || len(x) != len(y) {
 			return false
 		}
+		if reflect.ValueOf(x).UnsafePointer() == reflect.ValueOf(y).UnsafePointer() {
+			return true // parts of managedFields are shared
+		}
 		for key, item := range x {
 			other, ok := y[key]
 			if !ok || !Equal(item, other) {

@@ -64,14 +64,10 @@ func (n *node) typed(value any) bool {
 	case map[string]any:
 		for name, item := range v {
 			below := n.item
-			if n.kind == object {
-				f := n.fields[name]
-				if f == nil {
-					continue
-				}
+			if f := n.fields[name]; f != nil {
 				below = f.node
 			}
-			if below == nil || !below.typed(item) {
+			if below != nil && !below.typed(item) {
 				return false
 			}
 		}

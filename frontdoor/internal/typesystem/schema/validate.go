@@ -34,12 +34,16 @@ func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
 		}
 	}
 	surplus := n.rules.Surplus(m)
+	own := field.Path{Parent: at} // one for all fields, as in preparation
 	for name, value := range m {
 		f := n.fields[name]
 		if f == nil || f.rules == nil && f.plain || slices.Contains(surplus, name) {
 			continue
 		}
-		below := f.rules.Place(at, name)
+		below := &own
+		if own.Name = name; f.rules != nil && f.rules.At != "" {
+			below = f.rules.Place(at, name)
+		}
 		if at == nil && name == "status" {
 			c.reported(f.node, value, old[name], below)
 			continue
@@ -95,16 +99,18 @@ func (c *check) value(n *node, value, old any, at *field.Path) {
 		if n.kind != dictionary {
 			return
 		}
+		below := field.Path{Parent: at, IsKey: true}
 		for key, item := range v {
-			below := field.Path{Parent: at, Name: key, IsKey: true}
+			below.Name = key
 			c.value(n.item, item, before[key], &below)
 		}
 	case []any:
 		if n.kind != list || n.item.plain {
 			return
 		}
+		below := field.Path{Parent: at}
 		for i, item := range v {
-			below := field.Path{Parent: at, Index: i}
+			below.Index = i
 			c.value(n.item, item, nil, &below)
 		}
 	}

@@ -4,8 +4,8 @@ package field
 
 import "strconv"
 
-// Path is the path of a value, as a linked list from the value to the root. Walks allocate
-// it on the stack and format it only for errors. nil is the root.
+// Path is the path of a value, as a linked list from the value to the root. Walks use one for
+// all parts of a value, so who receives it must not keep it, and format it only for errors. nil is the root.
 type Path struct {
 	Parent *Path
 	Name   string // of a field, or key of a map; empty for an item of a list
