@@ -22,6 +22,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/compression"
 	"github.com/portico-platform/portico/frontdoor/internal/http/pace"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/frontdoor/internal/http/stack"
 	"github.com/portico-platform/portico/frontdoor/internal/http/timings"
 	"github.com/portico-platform/portico/services"
 )
@@ -95,7 +96,7 @@ func (d *door) pipeline() http.Handler {
 		handle = d.spanned(stage, handle)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		growStack()
+		stack.Grow(r.Method)
 		x := &exchange{}
 		d.pacer.Begin(&x.Exchange, w, r)
 		x.Request.Request, x.Request.Exchange = r, &x.Exchange
@@ -108,16 +109,6 @@ func (d *door) pipeline() http.Handler {
 		x.Memory.Release()
 		x.Exchange.End(r)
 	})
-}
-
-// growStack makes the stack of the goroutine, which is new, as large as most requests need.
-// Here that is one step without much to copy; otherwise the stack is doubled several times
-// with all stages on it.
-//
-//go:noinline
-func growStack() byte {
-	var frame [8 << 10]byte
-	return frame[rand.IntN(len(frame))]
 }
 
 // exchange holds the state of a request and its response in one allocation.
