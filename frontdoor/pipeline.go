@@ -45,7 +45,7 @@ func (d *door) stages() []Stage {
 		// Sets the headers for browsers, also of errors, and answers their preflight
 		// requests, which have no credentials.
 		{Name: "shared", Wrap: d.browsers.Set},
-		// Serves the files of the console, which need no credentials.
+		// Serves the files of the console and the documentation, which need no credentials.
 		{Name: "static", Wrap: d.console.Pages},
 		// Parses the path. Unknown paths continue to authorization, so that
 		// unauthorized callers cannot probe for existence.
