@@ -142,7 +142,7 @@ const (
 	// stablePeriod is how long an object must stay the same to count as stable.
 	stablePeriod = 300 * time.Millisecond
 	// stableTimeout bounds the wait for a stable object.
-	stableTimeout = 10 * time.Second
+	stableTimeout = 30 * time.Second
 )
 
 // waitStable waits until an object that the server itself changes, such as a custom

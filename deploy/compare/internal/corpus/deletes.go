@@ -35,7 +35,7 @@ func deletions(k *Kind) Case {
 	}
 	steps = append(steps, remove("orphan-dependents", "", options(object{"orphanDependents": true})))
 	steps = append(steps, end(k, name)...)
-	return k.named(name, append(steps, begin(k, name), remove("plain", "", nil), remove("plain-again", "", nil), begin(k, name), remove("body-empty", "dryRun=All", object{})))
+	return k.named(name, append(steps, begin(k, name), remove("plain", "", nil), remove("plain-again", "", nil), begin(k, name), remove("body-empty", "", object{})))
 }
 
 func finalizers(k *Kind) Case {

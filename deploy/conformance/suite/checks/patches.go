@@ -79,7 +79,7 @@ func patches() {
 		t.CM("a", "k", "1")
 		path := t.In("configmaps") + "/a"
 		t.PATCH(JSONPatch, path+"?fieldValidation=Strict", `[{op: replace, path: /data/k, value: "2", other: 1}]`).Status(422, "Invalid")
-		config := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: x, k: y}\n"
+		config := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: one, k: two}\n"
 		status := t.Apply("m", path, config, "fieldValidation=Strict").Status(400, "BadRequest")
 		t.Contains("message", status.Str("message"), `key "k" already set in map`)
 		t.Eq("data", t.GET(path).OK().Obj().At("data"), Obj{"k": "1"})

@@ -10,6 +10,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conditions"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
@@ -80,6 +81,8 @@ func (h *Handlers) assign(pod map[string]any, b *corev1.Binding) error {
 		return other("ResourceVersion", b.ResourceVersion, meta["resourceVersion"])
 	case strategy.Deleting(pod):
 		return conflict("pod %s is being deleted, cannot be assigned to a host", b.Name)
+	case len(rules.List(tree.Child(pod, "spec"), "schedulingGates")) > 0:
+		return conflict("pod %s has non-empty .spec.schedulingGates", b.Name)
 	case tree.Text(pod, "spec", "nodeName") != "":
 		return conflict("pod %s is already assigned to node %q", b.Name, tree.Text(pod, "spec", "nodeName"))
 	}

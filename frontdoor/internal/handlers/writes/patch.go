@@ -8,6 +8,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
@@ -26,7 +27,11 @@ func (h *Handlers) patched(ctx context.Context, w *writeRequest, c *current) (d 
 	}
 	r := w.patchRequest(w.bodyType, shown)
 	r.Force = r.Force || w.req.Engine.OwnsAppliedScale(w.req.Subresource) // put finds its conflicts
-	if d.tree, d.strict, err = w.req.Engine.Merge.Patch(ctx, r); err != nil {
+	d.tree, d.strict, err = w.req.Engine.Merge.Patch(ctx, r)
+	if w.applies() && len(d.strict) > 0 && w.options.FieldValidation == schema.Strict {
+		return d, services.BadRequest("error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  %s", strings.Join(d.strict, "\n  "))
+	}
+	if err != nil {
 		return d, err
 	}
 	return d, w.checkPatched(d.tree, w.bodyType)

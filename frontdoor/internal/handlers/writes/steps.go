@@ -317,7 +317,7 @@ func (w *writeRequest) encoded(object map[string]any) (admitted, error) {
 // prepare drops or reports unknown fields, drops the fields of disabled feature gates, and
 // sets defaults.
 func (w *writeRequest) prepare(ctx context.Context, c *current, d desired) error {
-	change := schema.Change{Type: w.req.Type, Object: d.tree, Old: c.tree}
+	change := schema.Change{Type: w.req.Type, Object: d.tree, Old: c.tree, Patched: w.req.Verb == "patch"}
 	warnings, err := w.req.Engine.Schemas.PrepareChange(ctx, change, w.options.FieldValidation, d.strict...)
 	w.admission.Warn(warnings...)
 	w.req.Engine.DropFeatures(w.req.Type, d.tree, c.tree)

@@ -3,8 +3,6 @@ package fieldmanager
 import (
 	"context"
 	"net/http"
-	"slices"
-	"strings"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	kjson "sigs.k8s.io/json"
@@ -128,25 +126,11 @@ func decode(r PatchRequest) (patch map[string]any, warnings []string, err error)
 	return patch, warnings, nil
 }
 
-// DuplicateKeys returns the errors of strictly decoding YAML, each with its line. They are nil
-// for nil.
-func DuplicateKeys(err error) (all []string) {
-	if err == nil {
-		return nil
-	}
-	for line := range strings.SplitSeq(strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:\n"), "\n") {
-		if line = strings.TrimSpace(line); !slices.Contains(all, line) {
-			all = append(all, line)
-		}
-	}
-	return all
-}
-
 // decodeConfig decodes a configuration to apply. An empty body is an empty object.
 func decodeConfig(body []byte) (config map[string]any, warnings []string, err error) {
 	converted, err := yaml.YAMLToJSONStrict(body)
 	if err != nil {
-		warnings = DuplicateKeys(err)
+		warnings = patches.DuplicateKeys(err)
 		converted, err = yaml.YAMLToJSON(body)
 	}
 	if err != nil {

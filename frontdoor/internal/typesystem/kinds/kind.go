@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -62,6 +63,8 @@ type Kind struct {
 type Change struct {
 	Generation Generation `json:"generation"`
 	Names      NameRule   `json:"names"`
+	// CreateOnUpdate is that of Behavior.
+	CreateOnUpdate bool `json:"createOnUpdate"`
 }
 
 // NamesIn returns the rule for names in a release; "" for the usual one.
@@ -84,8 +87,10 @@ func (k *Kind) Of(r release.Release) (columns []Column, behavior Behavior) {
 	}
 	behavior = k.Behavior
 	for _, name := range slices.SortedFunc(maps.Keys(k.Changes), byRelease) {
-		if changed := k.Changes[name].Generation; changed != "" && !before(r, name) {
-			behavior.Generation = changed
+		if !before(r, name) {
+			change := k.Changes[name]
+			behavior.Generation = cmp.Or(change.Generation, behavior.Generation)
+			behavior.CreateOnUpdate = behavior.CreateOnUpdate || change.CreateOnUpdate
 		}
 	}
 	return columns, behavior

@@ -78,7 +78,7 @@ func (e *Engine) Prepare(ctx context.Context, t *catalogue.Type, object map[stri
 // stored object has with the same value are kept: a later release has stored them.
 func (e *Engine) PrepareChange(ctx context.Context, ch Change, v FieldValidation, decodeErrors ...string) (warnings []string, err error) {
 	t := ch.Type
-	return e.PrepareBody(ctx, Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind, KeepsAll: t.KeepsAll, Stored: ch.Old}, ch.Object, v, decodeErrors...)
+	return e.PrepareBody(ctx, Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind, KeepsAll: t.KeepsAll, Stored: ch.Old, Patched: ch.Patched}, ch.Object, v, decodeErrors...)
 }
 
 // Body is the type of a body that is not a resource type: that of a subresource.
@@ -90,6 +90,8 @@ type Body struct {
 	KeepsAll bool
 	// Stored is the object that is replaced; nil for none.
 	Stored map[string]any
+	// Patched is true for the result of a patch.
+	Patched bool
 }
 
 // PrepareBody is Prepare for the body of a subresource.
@@ -98,7 +100,7 @@ func (e *Engine) PrepareBody(ctx context.Context, b Body, object map[string]any,
 	if root == nil {
 		return nil, nil // objects without a schema are not changed
 	}
-	p := preparation{vocabulary: e.vocabulary, decodeErrors: decodeErrors, stored: b.Stored, asGiven: b.KeepsAll, keepsAll: b.KeepsAll, budget: budget.New(ctx)}
+	p := preparation{vocabulary: e.vocabulary, decodeErrors: decodeErrors, patched: b.Patched, stored: b.Stored, asGiven: b.KeepsAll, keepsAll: b.KeepsAll, budget: budget.New(ctx)}
 	p.object(root, object, nil)
 	if err := p.budget.Err(); err != nil {
 		return nil, err
@@ -136,6 +138,8 @@ type Change struct {
 	Subresource string
 	// Object has been prepared. Old is the stored object; nil for a create.
 	Object, Old map[string]any
+	// Patched is true if Object is the result of a patch.
+	Patched bool
 	// Feature reports whether a feature is on; nil means the defaults.
 	Feature func(string) bool
 	// Warn receives warnings about a custom object.

@@ -20,6 +20,7 @@ type preparation struct {
 	asGiven      bool           // no defaults are set, and nulls are kept
 	keepsAll     bool           // unknown fields of custom types are kept
 	decodeErrors []string       // of a strict decoder
+	patched      bool           // they are those of a patch
 	stored       map[string]any // Body.Stored
 	unknown      []string       // paths of unknown fields, up to maxNoted
 	wrong        []string       // errors of values of a wrong type with their paths, up to maxNoted
@@ -316,7 +317,10 @@ func (p *preparation) wrongType() string {
 func (p *preparation) unknownFields() []string {
 	slices.Sort(p.unknown)
 	all := slices.Clone(p.decodeErrors[:min(len(p.decodeErrors), maxUnknown)])
-	for _, name := range p.unknown { // a field that is unknown is not also a duplicate
+	for _, name := range p.unknown { // a field of a body that is unknown is not also a duplicate
+		if p.patched {
+			break
+		}
 		if i := slices.Index(all, fmt.Sprintf("duplicate field %q", name)); i >= 0 {
 			all = slices.Delete(all, i, i+1)
 		}

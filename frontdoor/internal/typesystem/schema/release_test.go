@@ -120,6 +120,23 @@ func TestLaterRules(t *testing.T) {
 		"mutation":          {"admissionregistration./v1/mutatingadmissionpolicies", `spec: {reinvocationPolicy: Never, matchConstraints: {}, mutations: [{patchType: JSONPatch}]}`, "spec.mutations[0].jsonPatch: Required value"},
 		"budget":            {"policy/v1/poddisruptionbudgets", `status: {}`, "currentHealthy: 0"},
 		"owner":             {"v1/configmaps", `metadata: {ownerReferences: [{apiVersion: v1, kind: A, name: a}]}`, "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty"},
+		"lease":             {"coordination./v1/leases", `spec: {preferredHolder: a}`, "spec.preferredHolder: Forbidden"},
+		"volume attributes": {"v1/persistentvolumes", `spec: {accessModes: [ReadWriteOnce], capacity: {storage: 1Gi}, hostPath: {path: /a}, volumeAttributesClassName: a}`, "spec.csi: Required value"},
+		"other source":      {"v1/persistentvolumeclaims", `spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, dataSourceRef: {kind: Pod, name: a}}`, "spec.dataSourceRef: Invalid value: \"Pod\""},
+		"stateful name":     {"apps/v1/statefulsets", `{metadata: {name: a.b}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}}}`, "metadata.name: Invalid value: \"a.b\": must not contain dots"},
+		"stateful claim":    {"apps/v1/statefulsets", `spec: {selector: {matchLabels: {a: b}}, volumeClaimTemplates: [{spec: {}}], template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}}`, "spec.template.spec.volumes[0].name: Required value"},
+		"scaled group":      {"autoscaling/v1/horizontalpodautoscalers", `spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: v1, kind: a, name: b}}`, "apiVersion must specify API group"},
+		"precedence":        {"flowcontrol.apiserver./v1/flowschemas", `spec: {matchingPrecedence: 1, priorityLevelConfiguration: {name: a}}`, "only the schema named 'exempt' may have matchingPrecedence 1"},
+		"no response":       {"flowcontrol.apiserver./v1/prioritylevelconfigurations", `spec: {type: Limited, limited: {}}`, "spec.limited.limitResponse.type: Required value"},
+		"two ranges":        {"networking./v1/servicecidrs", `spec: {cidrs: [10.0.0.0/24, 10.1.0.0/24]}`, "may specify no more than one IP for each IP family"},
+		"local armor":       {"v1/pods", `spec: {securityContext: {appArmorProfile: {type: Localhost}}, containers: [{name: a, image: b}]}`, "localhostProfile: Required value: must be set when AppArmor type is Localhost"},
+		"claim constraint":  {"resource./v1/resourceclaims", `spec: {devices: {requests: [{name: a, exactly: {deviceClassName: b}}], constraints: [{requests: [c]}]}}`, "spec.devices.constraints[0]: Required value: exactly one of"},
+		"claim reference":   {"resource./v1/resourceclaims", `spec: {devices: {requests: [{name: a, exactly: {deviceClassName: b}}], constraints: [{requests: [c], matchAttribute: d.example.com/e}]}}`, "constraints[0].requests[0]: Invalid value: \"c\": must be the name of a request in the claim"},
+		"claim config":      {"resource./v1/resourceclaims", `spec: {devices: {requests: [{name: a, exactly: {deviceClassName: b}}], config: [{opaque: {driver: d.example.com, parameters: text}}]}}`, "parameters: Invalid value: \"<value omitted>\": must be a valid JSON object"},
+		"claim count":       {"resource./v1/resourceclaims", `spec: {devices: {requests: [{name: a, exactly: {deviceClassName: b, count: -1}}]}}`, "exactly.count: Invalid value: -1: must be greater than zero"},
+		"class resource":    {"resource./v1/deviceclasses", `spec: {extendedResourceName: cpu}`, "spec.extendedResourceName: Invalid value: \"cpu\": must be a valid extended resource name"},
+		"slice attribute":   {"resource./v1/resourceslices", `spec: {driver: a, nodeName: b, pool: {name: b, resourceSliceCount: 1}, devices: [{name: a, attributes: {"x y": {}}}]}`, "devices[0].attributes[x y]: Invalid value: {}: exactly one value must be specified"},
+		"slice nodes":       {"resource./v1/resourceslices", `spec: {driver: a, allNodes: false, pool: {name: b, resourceSliceCount: 1}}`, "spec.allNodes: Invalid value: false: must be either unset or set to true"},
 		"autoscaler":        {"autoscaling/v2/horizontalpodautoscalers", `spec: {maxReplicas: 2, scaleTargetRef: {kind: a, name: b}}`, "averageUtilization: 80"},
 	} {
 		parts := strings.Split(c.ty, "/")
@@ -133,7 +150,10 @@ func TestLaterRules(t *testing.T) {
 		}
 		object := decode(t, c.object)
 		metadata := tree.Object(object, "metadata")
-		if metadata["name"] = "a"; ty.Namespaced {
+		if metadata["name"] == nil {
+			metadata["name"] = "a"
+		}
+		if ty.Namespaced {
 			metadata["namespace"] = "b"
 		}
 		if _, err := engine.Prepare(t.Context(), ty, object, Strict); err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager/patches"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/cbor"
 )
 
@@ -128,5 +128,5 @@ func FromYAML(body []byte) (converted []byte, strict []string, err error) {
 			return nil, nil, fmt.Errorf("yaml parse error: %w", err)
 		}
 	}
-	return converted, fieldmanager.DuplicateKeys(strictly), nil
+	return converted, patches.DuplicateKeys(strictly), nil
 }

@@ -7,6 +7,8 @@ package patches
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	kjson "sigs.k8s.io/json"
 
@@ -48,4 +50,18 @@ func Strict(body []byte) (found []string) {
 		found = append(found, "json patch "+e.Error())
 	}
 	return found
+}
+
+// DuplicateKeys returns the errors of strictly decoding YAML, each with its line. They are nil
+// for nil.
+func DuplicateKeys(err error) (all []string) {
+	if err == nil {
+		return nil
+	}
+	for line := range strings.SplitSeq(strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:\n"), "\n") {
+		if line = strings.TrimSpace(line); !slices.Contains(all, line) {
+			all = append(all, line)
+		}
+	}
+	return all
 }

@@ -12,6 +12,7 @@ import (
 // Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
+		"claimVolumes":        claimVolumes,
 		"collisionsAddUp":     collisionsAddUp,
 		"daemonProgress":      daemonProgress,
 		"partsOfWhole":        partsOfWhole,
@@ -19,6 +20,7 @@ var Functions = kinds.Functions{
 		"revisionData":        revisionData,
 		"selectorMatches":     selectorMatches,
 		"statefulSetChanges":  statefulSetChanges,
+		"statefulSetName":     statefulSetName,
 		"statefulSetPolicies": statefulSetPolicies,
 		"updateProgress":      updateProgress,
 		"workloadTemplate":    workloadTemplate,

@@ -19,6 +19,7 @@ var Functions = kinds.Functions{
 		"podsMetricTarget":     podsMetricTarget,
 		"resourceMetricTarget": resourceMetricTarget,
 		"scalingPolicies":      scalingPolicies,
+		"targetGroup":          targetGroup,
 	},
 	Derive: map[string]rules.DeriveFunc{
 		"oldestTarget": oldestTarget,

@@ -3,6 +3,8 @@ package autoscaling
 import (
 	"fmt"
 
+	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -100,5 +102,21 @@ func (s source) check(c *rules.Check, m map[string]any, at *field.Path) {
 func scalingPolicies(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if policies, given := m["policies"]; given && rules.Empty(policies) {
 		c.Required(at.Field("policies"), "must specify at least one Policy")
+	}
+}
+
+// targetGroup checks that the target of an autoscaler names its group. The core group has
+// nothing to scale but ReplicationControllers, and a target that is stored stays valid.
+func targetGroup(c *rules.Check, m, old map[string]any, at *field.Path) {
+	target := rules.Object(m, "scaleTargetRef")
+	if old != nil && rules.Same(target, rules.Object(old, "scaleTargetRef")) {
+		return
+	}
+	at, name := at.Field("scaleTargetRef").Field("apiVersion"), rules.Text(target, "apiVersion")
+	switch version, err := runtimeschema.ParseGroupVersion(name); {
+	case err != nil:
+		c.Invalid(at, name, err.Error())
+	case version.Group == "":
+		c.Invalid(at, name, "apiVersion must specify API group")
 	}
 }

@@ -14,7 +14,7 @@ import (
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"soleAccessMode":      soleAccessMode,
-		"keptAttributes":      keptAttributes,
+		"attributesClass":     attributesClass,
 		"dataSources":         dataSources,
 		"capacityStorage":     capacityStorage,
 		"claimChanges":        claimChanges,

@@ -103,11 +103,15 @@ func volumeChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// keptAttributes checks that a volume that has a class of attributes keeps having one.
-func keptAttributes(c *rules.Check, m, old map[string]any, at *field.Path) {
+// attributesClass checks that only CSI volumes have a class of attributes, and that those that
+// have one keep having one.
+func attributesClass(c *rules.Check, m, old map[string]any, at *field.Path) {
 	const name = "volumeAttributesClassName"
 	if old[name] != nil && m[name] == nil {
 		c.Forbidden(at.Field(name), "update from non-nil value to nil is forbidden")
+	}
+	if m[name] != nil && m["csi"] == nil {
+		c.Required(at.Field("csi"), "has to be specified when using volumeAttributesClassName")
 	}
 }
 

@@ -31,3 +31,10 @@ func flowSchemaScope(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		c.Required(at.Field("namespaces"), "resource rules that are not cluster scoped must supply at least one namespace")
 	}
 }
+
+// exemptPrecedence checks that no other schema precedes the one of exempt requests.
+func exemptPrecedence(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if rules.Number(rules.Object(m, "spec"), "matchingPrecedence") == 1 && rules.Text(rules.Object(m, "metadata"), "name") != "exempt" {
+		c.Invalid(at.Field("spec").Field("matchingPrecedence"), 1, "only the schema named 'exempt' may have matchingPrecedence 1")
+	}
+}

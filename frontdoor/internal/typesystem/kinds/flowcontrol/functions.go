@@ -11,9 +11,10 @@ import (
 // Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
-		"flowSchemaScope": flowSchemaScope,
-		"handFitsQueues":  handFitsQueues,
-		"limitsOfLevel":   limitsOfLevel,
+		"exemptPrecedence": exemptPrecedence,
+		"flowSchemaScope":  flowSchemaScope,
+		"handFitsQueues":   handFitsQueues,
+		"limitsOfLevel":    limitsOfLevel,
 	},
 	Convert: map[string]kinds.ConvertFunc{
 		"levelFromV1beta1": levelFromV1beta1,

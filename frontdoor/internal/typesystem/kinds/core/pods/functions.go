@@ -12,6 +12,7 @@ import (
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"affinityKeys":        affinityKeys,
+		"appArmorProfile":     appArmorProfile,
 		"claimedResources":    claimedResources,
 		"containerPorts":      containerPorts,
 		"containerProbes":     containerProbes,

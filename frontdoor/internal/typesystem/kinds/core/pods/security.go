@@ -24,13 +24,20 @@ func privilegeEscalation(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// seccompProfile checks that localhostProfile is set if and only if the type is Localhost.
+// Profiles have a localhostProfile if and only if their type is Localhost.
 func seccompProfile(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	switch named := m["localhostProfile"] != nil; {
+	profile(c, m, at, "seccomp")
+}
+func appArmorProfile(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	profile(c, m, at, "AppArmor")
+}
+
+func profile(c *rules.Check, m map[string]any, at *field.Path, system string) {
+	switch at, named := at.Field("localhostProfile"), m["localhostProfile"] != nil; {
 	case m["type"] == "Localhost" && !named:
-		c.Required(at.Field("localhostProfile"), "must be set when seccomp type is Localhost")
+		c.Required(at, "must be set when "+system+" type is Localhost")
 	case m["type"] != "Localhost" && named:
-		c.Invalid(at.Field("localhostProfile"), m, "can only be set when seccomp type is Localhost")
+		c.Invalid(at, m, "can only be set when "+system+" type is Localhost")
 	}
 }
 
