@@ -165,6 +165,8 @@ func TestBinding(t *testing.T) {
 		}
 		b.refused(services.ReasonConflict, path, binding(name, ""))
 	}
+	b.keep(pods, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"gated","namespace":"default"},"spec":{"schedulingGates":[{"name":"a"}],"containers":[{"name":"a","image":"b"}]}}`)
+	b.refused(services.ReasonConflict, "pods/gated/binding", binding("gated", ""))
 }
 
 const runs = `,"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}`
