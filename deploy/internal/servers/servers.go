@@ -24,9 +24,10 @@ import (
 // AdminToken is the bearer token of a member of system:masters.
 const AdminToken = "tool-admin"
 
-// withoutWorkers starts Portico without controllers, because the controllers of the
-// reference server are a separate program, which is not started here.
-const withoutWorkers = "--controllers=-*"
+// withoutWorkers starts Portico with one controller, because those of the reference server are
+// a separate program, which is not started here. Objects of definitions that are deleted are
+// removed by that server itself.
+const withoutWorkers = "--controllers=customresourcecleanup"
 
 // Server is a server and the processes it consists of.
 type Server struct {

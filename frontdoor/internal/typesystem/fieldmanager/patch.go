@@ -12,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager/patches"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/limit"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -89,14 +90,17 @@ func (e *Engine) accepts(r PatchRequest) bool {
 // unsupported returns the 415 of a patch that the type does not support. As in Kubernetes,
 // only the message for custom types lists the supported media types.
 func (e *Engine) unsupported(t *catalogue.Type) *services.Status {
-	message := "415: Unsupported Media Type"
+	refused := &services.Status{Code: http.StatusUnsupportedMediaType, Reason: services.ReasonUnsupportedMediaType, Message: "415: Unsupported Media Type"}
+	if !e.Types.Release().Before(release.V136) && !t.Custom {
+		refused.Details = &services.StatusDetails{}
+	}
 	if t.Custom {
-		message = "the body of the request was in an unknown format - accepted media types include: " + MediaTypeJSON + ", " + MediaTypeMerge
+		refused.Message = "the body of the request was in an unknown format - accepted media types include: " + MediaTypeJSON + ", " + MediaTypeMerge
 		if !e.WithoutApply {
-			message += ", " + MediaTypeApply
+			refused.Message += ", " + MediaTypeApply
 		}
 	}
-	return &services.Status{Code: http.StatusUnsupportedMediaType, Reason: services.ReasonUnsupportedMediaType, Message: message}
+	return refused
 }
 
 // decode decodes a patch that is an object. It tries JSON first even where YAML is allowed,

@@ -26,6 +26,9 @@ var Functions = kinds.Functions{
 	Prepare: map[string]kinds.PrepareFunc{
 		"dropReports": dropReports,
 	},
+	Prepare: map[string]kinds.PrepareFunc{
+		"timeTaints": timeTaints,
+	},
 	Cells: map[string]cell.Func{
 		"showClaimState": showClaimState,
 	},
