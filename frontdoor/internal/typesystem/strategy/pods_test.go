@@ -4,6 +4,10 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
 )
 
 // TestStatusTakesMetadataAlong: a write of the status changes labels too, unless the type
@@ -45,5 +49,32 @@ func TestDeletionIsFinal(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTimesOfLaterReleases: 1.36 notes when a volume entered its phase, unless the client says
+// so; 1.21 does not.
+func TestTimesOfLaterReleases(t *testing.T) {
+	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, r := range []release.Release{release.V121, release.V136} {
+		w := write(t, "", "persistentvolumes")
+		w.Release, w.Now = r, now
+		volume := map[string]any{"metadata": map[string]any{}, "spec": map[string]any{}}
+		w.PrepareCreate(volume)
+		status := rules.Object(volume, "status")
+		if _, timed := status["lastPhaseTransitionTime"]; timed != (r == release.V136) {
+			t.Errorf("%v: a new volume has the status %v", r, status)
+		}
+		if r == release.V121 {
+			continue
+		}
+		w.Subresource, w.Now = "status", now.Add(time.Hour)
+		for phase, want := range map[string]string{"Pending": "2030-01-02T03:04:05Z", "Bound": "2030-01-02T04:04:05Z"} {
+			next := map[string]any{"metadata": map[string]any{}, "spec": map[string]any{}, "status": map[string]any{"phase": phase}}
+			w.PrepareUpdate(next, volume)
+			if got := rules.Object(next, "status")["lastPhaseTransitionTime"]; got != want {
+				t.Errorf("%s: %v, want %s", phase, got, want)
+			}
+		}
 	}
 }
