@@ -30,9 +30,8 @@ type ListWriter interface {
 	End() error
 }
 
-// chunk is the approximate size of one write, in bytes: with most objects a little less than
-// the 64 KiB that package pace passes on in one piece. Each write is a handover to the
-// goroutine of the connection and back.
+// chunk is the approximate size of one write, in bytes. Each is a handover between goroutines;
+// with one more object, most fit into the 64 KiB that package pace passes on in one piece.
 const chunk = 56 << 10
 
 // List returns the writer of a response with a list. It buffers up to a chunk before the
