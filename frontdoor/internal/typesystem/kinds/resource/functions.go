@@ -25,9 +25,7 @@ var Functions = kinds.Functions{
 	},
 	Prepare: map[string]kinds.PrepareFunc{
 		"dropReports": dropReports,
-	},
-	Prepare: map[string]kinds.PrepareFunc{
-		"timeTaints": timeTaints,
+		"timeTaints":  timeTaints,
 	},
 	Cells: map[string]cell.Func{
 		"showClaimState": showClaimState,
