@@ -84,7 +84,7 @@ func TestStockClient(t *testing.T) {
 				}
 			}
 		}
-		if len(groups) != 23 || types != 88 || subresources != 51 {
+		if len(groups) != 23 || types != 89 || subresources != 51 {
 			t.Errorf("legacy %v: %d groups, %d types, %d subresources", legacy, len(groups), types, subresources)
 		}
 		resources, err := restmapper.GetAPIGroupResources(client)

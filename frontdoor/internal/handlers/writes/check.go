@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/release"
@@ -13,7 +12,7 @@ import (
 // checkCreate validates the metadata of a new object against the request.
 func (w *writeRequest) checkCreate(object map[string]any) error {
 	meta := strategy.Metadata(object)
-	if err := w.checkNamespace(meta); err != nil {
+	if err := strategy.CheckNamespace(w.req.Type, w.req.Namespace, meta); err != nil {
 		return err
 	}
 	if version, _ := meta["resourceVersion"].(string); version != "" && version != "0" {
@@ -22,28 +21,15 @@ func (w *writeRequest) checkCreate(object map[string]any) error {
 	return nil
 }
 
-// checkNamespace rejects an object whose namespace differs from that of the path. A
-// cluster-scoped object may have any namespace, which is dropped later.
-func (w *writeRequest) checkNamespace(meta map[string]any) error {
-	given, _ := meta["namespace"].(string)
-	if w.req.Type.Namespaced && given != "" && given != w.req.Namespace {
-		return services.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
-	}
-	return nil
-}
-
 // checkUpdate validates the metadata of a changed object against the request and the
 // stored object.
 func (w *writeRequest) checkUpdate(c *current, object map[string]any) error {
 	meta := strategy.Metadata(object)
-	if err := w.checkNamespace(meta); err != nil {
+	if err := strategy.CheckNamespace(w.req.Type, w.req.Namespace, meta); err != nil {
 		return err
 	}
-	switch name, _ := meta["name"].(string); {
-	case name == "":
-		return services.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", w.req.Name)
-	case name != w.req.Name:
-		return services.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", name, w.req.Name)
+	if err := strategy.CheckName(w.req.Name, meta); err != nil {
+		return err
 	}
 	if !c.exists() {
 		return w.checkNew(meta)
@@ -95,12 +81,4 @@ func (w *writeRequest) checkVersion(c *current, meta map[string]any) error {
 		return nil
 	}
 	return services.ConflictModified(w.req.Type.Group, w.req.Type.Resource, w.req.Name)
-}
-
-// checkIdentity rejects a body with such metadata (400).
-func checkIdentity(object map[string]any, t *catalogue.Type) error {
-	if why := strategy.WrongIdentity(object); why != "" {
-		return services.BadRequest("%s in version %q cannot be handled as a %s: %s", t.Kind, t.Version, t.Kind, why)
-	}
-	return nil
 }

@@ -55,7 +55,7 @@ func (w *writeRequest) checkPatched(body map[string]any, t *catalogue.Type) erro
 	wrong := strategy.WrongIdentity(body)
 	switch {
 	case w.applies():
-		return checkIdentity(body, t)
+		return strategy.CheckIdentity(body, t)
 	case wrong != "":
 		return w.unfit(body, wrong)
 	case w.mediaType == fieldmanager.MediaTypeStrategic, !t.Custom && kind == "" && (version == t.APIVersion() || version == "" && !w.req.Engine.Types.Release().Before(release.V136)):

@@ -13,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/tree"
@@ -90,7 +91,7 @@ func (h *Handlers) readRequest(rw http.ResponseWriter, r *request.Request) (*wri
 	if w.body, err = h.Codec.Decode(r.Header.Get("Content-Type"), w.raw, w.bodyType); err != nil {
 		return nil, err
 	}
-	if err = checkIdentity(w.body.Object, w.bodyType); err != nil {
+	if err = strategy.CheckIdentity(w.body.Object, w.bodyType); err != nil {
 		return nil, err
 	}
 	version := tree.Text(w.body.Object, "metadata", "resourceVersion")

@@ -111,7 +111,8 @@ func TestAlphaVersionsOfLaterReleases(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"admissionregistration./v1alpha1/mutatingadmissionpolicies", "admissionregistration./v1alpha1/mutatingadmissionpolicybindings",
-		"certificates./v1alpha1/clustertrustbundles", "coordination./v1alpha2/leasecandidates", "internal.apiserver./v1alpha1/storageversions", "resource./v1alpha3/devicetaintrules"}
+		"certificates./v1alpha1/clustertrustbundles", "coordination./v1alpha2/leasecandidates", "internal.apiserver./v1alpha1/storageversions", "resource./v1alpha3/devicetaintrules",
+		"resource./v1alpha3/resourcepoolstatusrequests", "scheduling./v1alpha2/podgroups", "scheduling./v1alpha2/workloads"}
 	if got := alphas(v, c); !slices.Equal(got, want) {
 		t.Errorf("1.36 serves %q", got)
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/budget"
@@ -215,7 +214,7 @@ func (c *check) customValue(n *node, value, old any, at *field.Path) {
 	switch v := value.(type) {
 	case map[string]any:
 		if n.custom.embedded {
-			c.embedded(v, at)
+			c.Embedded(v, at)
 		}
 		before, _ := old.(map[string]any)
 		if n.custom.atomic {
@@ -240,25 +239,6 @@ func (c *check) customValue(n *node, value, old any, at *field.Path) {
 				stored = before[key]
 			}
 			c.value(n.item, item, stored, &field.Path{Parent: at, Index: i})
-		}
-	}
-}
-
-// embedded validates the apiVersion and kind of an embedded resource.
-func (c *check) embedded(m map[string]any, at *field.Path) {
-	for _, name := range []string{"apiVersion", "kind"} {
-		if value, given := m[name]; !given {
-			c.Required(at.Field(name), "")
-		} else if value == "" {
-			c.Invalid(at.Field(name), value, "must not be empty")
-		}
-	}
-	if version, ok := m["apiVersion"].(string); ok && strings.Count(version, "/") > 1 {
-		c.Invalid(at.Field("apiVersion"), version, "unexpected GroupVersion string: "+version)
-	}
-	if kind, ok := m["kind"].(string); ok && kind != "" {
-		for _, problem := range validation.IsDNS1035Label(strings.ToLower(kind)) {
-			c.Invalid(at.Field("kind"), kind, "may have mixed case, but should otherwise match: "+problem)
 		}
 	}
 }

@@ -16,18 +16,11 @@ func (p *preparation) mistyped(n *node, value any, at *field.Path) {
 	}
 	switch v := value.(type) {
 	case map[string]any:
-		if n.kind == dictionary {
-			for key, item := range v {
-				below := field.Path{Parent: at, Name: key, IsKey: true}
-				p.mistyped(n.item, item, &below)
-			}
-			return
-		}
-		if n.kind == object {
+		if n.kind == object || n.kind == dictionary {
 			for name, item := range v {
-				if f := n.fields[name]; f != nil {
-					below := field.Path{Parent: at, Name: name}
-					p.mistyped(f.node, item, &below)
+				if part := n.member(name); part != nil {
+					below := field.Path{Parent: at, Name: name, IsKey: n.kind == dictionary}
+					p.mistyped(part, item, &below)
 				}
 			}
 			return
@@ -41,18 +34,30 @@ func (p *preparation) mistyped(n *node, value any, at *field.Path) {
 			return
 		}
 	}
-	why := ""
+	if why := n.wrong(value); why != "" {
+		p.addWrongType(at, why)
+	}
+}
+
+// member returns the node of a member of an object or dictionary; nil for an unknown field.
+func (n *node) member(name string) *node {
+	if f := n.fields[name]; f != nil {
+		return f.node
+	}
+	return n.item
+}
+
+// wrong returns what is wrong with a value that is not walked into; "" for nothing.
+func (n *node) wrong(value any) (why string) {
 	switch n.kind {
 	case object, dictionary, list:
-		why = fmt.Sprintf("expected %s, got %s", n.kind, scalar.Describe(value))
+		return fmt.Sprintf("expected %s, got %s", n.kind, scalar.Describe(value))
 	case quantity:
 		_, why = scalar.Quantity(value, false)
 	default:
 		_, why = n.scalar(value)
 	}
-	if why != "" {
-		p.addWrongType(at, why)
-	}
+	return why
 }
 
 // typed reports whether mistyped finds nothing, without the cost of paths.
@@ -63,11 +68,7 @@ func (n *node) typed(value any) bool {
 	switch v := value.(type) {
 	case map[string]any:
 		for name, item := range v {
-			below := n.item
-			if f := n.fields[name]; f != nil {
-				below = f.node
-			}
-			if below != nil && !below.typed(item) {
+			if part := n.member(name); part != nil && !part.typed(item) {
 				return false
 			}
 		}
@@ -75,13 +76,5 @@ func (n *node) typed(value any) bool {
 	case []any:
 		return n.kind == list && !slices.ContainsFunc(v, func(item any) bool { return !n.item.typed(item) })
 	}
-	why := "it is no object or list"
-	switch n.kind {
-	case object, dictionary, list:
-	case quantity:
-		_, why = scalar.Quantity(value, false)
-	default:
-		_, why = n.scalar(value)
-	}
-	return why == ""
+	return n.wrong(value) == ""
 }

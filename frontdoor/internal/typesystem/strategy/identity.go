@@ -1,5 +1,10 @@
 package strategy
 
+import (
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services"
+)
+
 // identityFields are the metadata fields that a write reads before the schema is checked:
 // a value of a wrong type must not count as absent.
 func identityFields() []string {
@@ -21,4 +26,34 @@ func WrongIdentity(object map[string]any) string {
 		return "metadata: expected an object"
 	}
 	return ""
+}
+
+// CheckIdentity returns BadRequest (400) if WrongIdentity finds something in a body of a type.
+func CheckIdentity(object map[string]any, t *catalogue.Type) error {
+	if why := WrongIdentity(object); why != "" {
+		return services.BadRequest("%s in version %q cannot be handled as a %s: %s", t.Kind, t.Version, t.Kind, why)
+	}
+	return nil
+}
+
+// CheckNamespace returns BadRequest (400) if the namespace in the metadata of an object differs from
+// that of the path. A cluster-scoped object may have any namespace, which is dropped later.
+func CheckNamespace(t *catalogue.Type, namespace string, meta map[string]any) error {
+	given, _ := meta["namespace"].(string)
+	if t.Namespaced && given != "" && given != namespace {
+		return services.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	return nil
+}
+
+// CheckName returns BadRequest (400) if the name in the metadata of an object is not that of the path.
+func CheckName(name string, meta map[string]any) error {
+	switch given, _ := meta["name"].(string); given {
+	case name:
+		return nil
+	case "":
+		return services.BadRequest("the name of the object (%s based on URL) was undeterminable: name must be provided", name)
+	default:
+		return services.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", given, name)
+	}
 }

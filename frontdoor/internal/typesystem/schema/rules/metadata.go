@@ -173,3 +173,22 @@ func (c *Check) finalizers(t Identity, metadata, before map[string]any, at *fiel
 func (c *Check) OwnFinalizer(name string) bool {
 	return name == metav1.FinalizerOrphanDependents || name == metav1.FinalizerDeleteDependents || name == c.Vocabulary.NamespaceFinalizer
 }
+
+// Embedded validates the apiVersion and kind of an embedded resource.
+func (c *Check) Embedded(m map[string]any, at *field.Path) {
+	for _, name := range []string{"apiVersion", "kind"} {
+		if value, given := m[name]; !given {
+			c.Required(at.Field(name), "")
+		} else if value == "" {
+			c.Invalid(at.Field(name), value, "must not be empty")
+		}
+	}
+	if version, ok := m["apiVersion"].(string); ok && strings.Count(version, "/") > 1 {
+		c.Invalid(at.Field("apiVersion"), version, "unexpected GroupVersion string: "+version)
+	}
+	if kind, ok := m["kind"].(string); ok && kind != "" {
+		for _, problem := range validation.IsDNS1035Label(strings.ToLower(kind)) {
+			c.Invalid(at.Field("kind"), kind, "may have mixed case, but should otherwise match: "+problem)
+		}
+	}
+}
