@@ -36,7 +36,7 @@ func TestInventedRequests(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends 20,000 requests")
 	}
-	a := startAllInOne(t, vocabulary.Platform())
+	a := startAllInOne(t, vocabulary.Platform(), "--memory-budget=33554432") // much garbage would hide what is kept
 	invent := func(from, to int) {
 		var senders sync.WaitGroup
 		for worker := range 8 {

@@ -113,7 +113,7 @@ func wantRoundTrip[Request, Answer any](t *testing.T, e *echo, call func(context
 	}
 }
 
-// fill sets every field to a non-zero value.
+// fill sets every field to a non-zero value, except trees.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -132,6 +132,9 @@ func fill(v reflect.Value) {
 		fill(v.Index(0))
 		fill(v.Index(1))
 	case reflect.Map:
+		if v.Type() == reflect.TypeFor[map[string]any]() {
+			return // trees stay in their process
+		}
 		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
 		fill(key)
 		fill(value)

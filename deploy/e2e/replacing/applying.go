@@ -25,7 +25,7 @@ import (
 var additions string
 
 // untyped are the kinds that have no typed apply configuration.
-var untyped = map[string]bool{"APIService": true, "AdmissionService": true, "Revocation": true}
+var untyped = map[string]bool{"APIService": true, "AdmissionService": true, "Revocation": true, "IssuedCertificate": true}
 
 // Applied applies the typed configuration of every kind that is served, as two managers.
 // Every kind has to be among the manifests. The cluster has the names of Kubernetes.
