@@ -83,6 +83,9 @@ test: ## run all tests of all modules with the race detector, without what check
 	@packages=$$(go list $(PACKAGES)) && set -x && \
 	GORACE=$(GORACE) go test -race -vet=off -p $(TOGETHER) -timeout 20m $(TESTFLAGS) ./deploy/e2e $$(echo "$$packages" | grep -v /deploy/lint$$) # the longest first
 
+# The build flags of the programs, so that check and build compile everything once.
+check: export CGO_ENABLED = 0
+check: export GOFLAGS = -trimpath
 .PHONY: check
 check: tools ## check format, vet, staticcheck, spelling, the rules of deploy/lint and the module files
 	@unformatted=$$(gofmt -l $(MODULES)); test -z "$$unformatted" || { echo "not formatted (advice: run make fix):"; echo "$$unformatted"; exit 1; }
