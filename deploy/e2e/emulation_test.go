@@ -64,7 +64,7 @@ func TestEmulatedVersions(t *testing.T) {
 	a.restart(t, old...)
 	client = kubernetes.NewForConfigOrDie(a.Config())
 	eventually(t, "the log names the hidden objects", func() bool {
-		return strings.Contains(a.process.tail(), "objects are hidden") && strings.Contains(a.process.tail(), "volumeattributesclasses.storage.k8s.io")
+		return strings.Contains(a.process.log(), "objects are hidden") && strings.Contains(a.process.log(), "volumeattributesclasses.storage.k8s.io")
 	})
 	if code := status(t, a.Cluster, "/apis/storage.k8s.io/v1/volumeattributesclasses"); code != http.StatusNotFound {
 		t.Errorf("1.21 serves VolumeAttributesClasses: %d", code)

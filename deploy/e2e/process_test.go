@@ -129,9 +129,14 @@ func (p *process) kill() {
 }
 
 func (p *process) tail() string {
-	content, _ := os.ReadFile(p.output)
-	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+	lines := strings.Split(strings.TrimSpace(p.log()), "\n")
 	return strings.Join(lines[max(0, len(lines)-30):], "\n")
+}
+
+// log returns the whole output.
+func (p *process) log() string {
+	content, _ := os.ReadFile(p.output)
+	return string(content)
 }
 
 // await waits until the cluster is ready, or the process has ended.

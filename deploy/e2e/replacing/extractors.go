@@ -112,6 +112,7 @@ var extractors = map[string]extractor{
 	"resource./v1beta1 ResourceClaimTemplate":                       by(resourcev1beta1.ExtractResourceClaimTemplate),
 	"resource./v1beta1 ResourceSlice":                               by(resourcev1beta1.ExtractResourceSlice),
 	"resource./v1beta2 DeviceClass":                                 by(resourcev1beta2.ExtractDeviceClass),
+	"resource./v1beta2 DeviceTaintRule":                             by(resourcev1beta2.ExtractDeviceTaintRule),
 	"resource./v1beta2 ResourceClaim":                               by(resourcev1beta2.ExtractResourceClaim),
 	"resource./v1beta2 ResourceClaimTemplate":                       by(resourcev1beta2.ExtractResourceClaimTemplate),
 	"resource./v1beta2 ResourceSlice":                               by(resourcev1beta2.ExtractResourceSlice),
