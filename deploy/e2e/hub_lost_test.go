@@ -94,7 +94,7 @@ func (s *suite) loseHub(t *testing.T, c *cluster.Cluster, leader string, freeze 
 	at := newArrivals()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	watched, err := c.Send(ctx, cluster.Request{Path: "/api/v1/namespaces/" + namespace + "/configmaps?watch=1"})
+	watched, err := c.Send(t.Context(), cluster.Request{Path: "/api/v1/namespaces/" + namespace + "/configmaps?watch=1"}) // outlives the writes
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -216,6 +216,7 @@ func OwnObjects(t *testing.T, c *cluster.Cluster) {
 		Body: `[{"op":"replace","path":"/spec/versions/0/served","value":false}]`})
 	must(t, c, cluster.Request{Method: http.MethodDelete, Path: path(c) + name})
 	eventually(t, "the definition is gone", func() bool { return c.Ask(t, cluster.Request{Path: path(c) + name}).Code == http.StatusNotFound })
+	eventually(t, "the type is gone", func() bool { return c.Ask(t, cluster.Request{Path: things}).Code == http.StatusNotFound })
 	define()
 	if left := must(t, c, cluster.Request{Path: things}); !strings.Contains(left.Body, `"items":[]`) {
 		t.Errorf("objects of the definition before: %s", left.Body)
