@@ -59,7 +59,9 @@ func TestChangesNameTheTraceOfTheirWrite(t *testing.T) {
 	if want := [][]byte{mark, mark, mark[:7], nil, nil}; !slices.EqualFunc(traces, want, bytes.Equal) {
 		t.Errorf("the changes name %v, want %v", traces, want)
 	}
-	tracer.Shutdown(t.Context()) // which sends the spans
+	// A span ends after its message is published, which followers may see first.
+	received.Wait(t, func(spans []collector.Span) bool { return len(spans) >= 2 })
+	tracer.Shutdown(t.Context()) // which sends the rest
 	spans := received.Spans()
 	for _, s := range spans {
 		if s.Name != "published" || s.Trace != "01010101010101010101010101010101" || s.Parent != "0101010101010101" {

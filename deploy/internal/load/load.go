@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/deploy/internal/load/wire"
+	"github.com/portico-platform/portico/services/kit/retry"
 )
 
 // Samples are the operations of one run.
@@ -38,17 +39,8 @@ func Each(ctx context.Context, n int, work func(ctx context.Context, i int) erro
 
 // Pause returns after a time, or with the error of ctx when that ends.
 func Pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	retry.Pause(ctx, d)
+	return ctx.Err()
 }
 
 // Clients are connections that send requests concurrently.
