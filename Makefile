@@ -31,7 +31,7 @@ images: ## build an image of each program, and of etcd and NATS for tests (needs
 
 .PHONY: reproducible
 reproducible: ## build every program twice, in another folder and with an empty cache, and compare
-	go test -count=1 -timeout 0 -run TestReproducible ./deploy/images -args -programs=frontdoor,authn,authz,admission,store,watch-hub,csr-signer,token-cleaner,lifecycle,portico,balancer,etcd,nats
+	go test -count=1 -timeout 0 -run TestReproducible ./deploy/images -args -empty-cache -programs=frontdoor,authn,authz,admission,store,watch-hub,csr-signer,token-cleaner,lifecycle,portico,balancer,etcd,nats
 
 .PHONY: compose-up
 compose-up: images ## start the suite as containers and print a kubeconfig (needs Docker); ARGS="--scale frontdoor=3"
