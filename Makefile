@@ -78,10 +78,25 @@ monitoring-test: ## parse the alerts and the dashboard, and compare them with th
 TOGETHER ?= $(shell expr 2 + $$(getconf _NPROCESSORS_ONLN))
 GORACE   ?= atexit_sleep_ms=20
 
+# A failed test is run once more with RERUNS=1, except after a data race, a panic or more
+# than five failures. It is still a defect: .ci/run names it.
+RERUNS    ?= 0
+GOTESTSUM  = bin/tools/gotestsum --format standard-quiet --rerun-fails=$(RERUNS) --rerun-fails-max-failures=5 --rerun-fails-run-root-test \
+	--rerun-fails-abort-on-data-race $(if $(EVENTS),--jsonfile $(EVENTS)/$(1).json) --packages "$(2)" -- -vet=off -p $(TOGETHER) -timeout 20m $(TESTFLAGS)
+
+# The race detector sees nothing where neither the code nor the tests start goroutines. These
+# packages are tested without it, and as check and build compile them.
+GOROUTINES := ^[[:space:]]*(defer )?go (func|[a-z])|\.(Run)?Parallel\(|\.Go\(|httptest|"net"|grpc"
+SEQUENTIAL  = $(shell for d in $$(git ls-files frontdoor/internal/typesystem frontdoor/internal/wire services | grep _test.go | grep -v ^services/kit/ | xargs -n1 dirname | sort -u); do \
+	grep -qE '$(GOROUTINES)' $$d/*.go || echo github.com/portico-platform/portico/$$d; done)
+CONCURRENT  = ./deploy/e2e $(filter-out %/deploy/lint %/deploy/e2e $(SEQUENTIAL),$(shell go list $(PACKAGES))) # the longest first
+
 .PHONY: test
-test: ## run all tests of all modules with the race detector, without what check runs: deploy/lint, go vet
-	@packages=$$(go list $(PACKAGES)) && set -x && \
-	GORACE=$(GORACE) go test -race -vet=off -p $(TOGETHER) -timeout 20m $(TESTFLAGS) ./deploy/e2e $$(echo "$$packages" | grep -v /deploy/lint$$) # the longest first
+test: tools ## run all tests of all modules, without what check runs: deploy/lint, go vet
+	@status=0; \
+	GORACE=$(GORACE) $(call GOTESTSUM,race,$(CONCURRENT)) -race || status=1; \
+	CGO_ENABLED=0 GOFLAGS=-trimpath $(call GOTESTSUM,sequential,$(SEQUENTIAL)) || status=1; \
+	exit $$status
 
 # The build flags of the programs, so that check and build compile everything once.
 check: export CGO_ENABLED = 0

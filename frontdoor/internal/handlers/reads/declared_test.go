@@ -65,6 +65,9 @@ func TestListsByDeclaredFields(t *testing.T) {
 		"spec.color=red,metadata.name!=w0499": 11, "spec.color=": 0, "spec.color=red,spec.color=blue": 0, "metadata.name=w0001": 1, `spec.color=a\,b`: 0} {
 		r := selects(t, selector)
 		for _, limit := range []int{0, 1, 5, 12, 600} {
+			if limit > 0 && want/limit > 20 {
+				continue // each page of the fake sorts all objects
+			}
 			reader, _, err := h.reader(r, selector)
 			if err != nil {
 				t.Fatal(err)
