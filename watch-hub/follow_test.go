@@ -62,7 +62,7 @@ func truth(t *testing.T, etcd *testbed.Etcd, gr resource.GroupResource, through 
 	return nil
 }
 
-const followTimeout = 60 * time.Second
+const followTimeout = 3 * time.Minute
 
 // observer follows a type and records what it receives.
 type observer struct {
@@ -305,7 +305,7 @@ func followEverything(t *testing.T, etcd *testbed.Etcd, disturb disturbance) {
 	}
 	for range 4 {
 		var writer sync.WaitGroup
-		writer.Go(func() { writeRandomly(b.etcd, random, 300) })
+		writer.Go(func() { writeRandomly(b.etcd, random, 150) })
 		if disturb != nil {
 			disturb(t, b)
 		}
