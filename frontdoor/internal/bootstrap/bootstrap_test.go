@@ -3,14 +3,24 @@ package bootstrap_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/datafiles"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
+
+// TestPacked: the packed files are those of the folder.
+func TestPacked(t *testing.T) {
+	want, err := datafiles.Pack(os.DirFS("."), "policy/*.yaml", "fairness.yaml")
+	if packed, unread := os.ReadFile("packed.txt"); err != nil || unread != nil || string(want) != string(packed) {
+		t.Errorf("packed.txt is out of date (advice: run make gen): %v %v", err, unread)
+	}
+}
 
 func TestObjectsAreWholeAndUnique(t *testing.T) {
 	for i, v := range []vocabulary.Vocabulary{vocabulary.Platform(), vocabulary.K8s(), vocabulary.Platform(), vocabulary.K8s()} {

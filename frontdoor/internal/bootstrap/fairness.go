@@ -1,19 +1,17 @@
 package bootstrap
 
 import (
-	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/datafiles"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-//go:embed fairness.yaml
-var shares []byte
+// fairness is the file with the priority levels and flow schemas.
+const fairness = "fairness.yaml"
 
 // level is a priority level. One without shares is exempt; one without queues rejects
 // requests that exceed its concurrency.
@@ -101,8 +99,13 @@ func Fairness(v vocabulary.Vocabulary, r release.Release) ([]Fair, error) {
 		Levels []level `json:"levels"`
 		Flows  []flow  `json:"flows"`
 	}
-	if err := yaml.UnmarshalStrict([]byte(resolver(v).Replace(string(shares))), &all); err != nil {
-		return nil, fmt.Errorf("fairness.yaml: %w", err)
+	for file, content := range datafiles.Files(packed) {
+		if file != fairness {
+			continue
+		}
+		if err := datafiles.Decode(resolver(v).Replace(content), &all); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
 	}
 	made := func(kind string, spec map[string]any) object { return object{v, r, kind, spec} }
 	var levels, flows, last []Fair
@@ -114,7 +117,7 @@ func Fairness(v vocabulary.Vocabulary, r release.Release) ([]Fair, error) {
 	for _, f := range all.Flows {
 		spec, err := f.spec(v, r)
 		if err != nil {
-			return nil, fmt.Errorf("fairness.yaml: %s: %w", f.Name, err)
+			return nil, fmt.Errorf("%s: %s: %w", fairness, f.Name, err)
 		}
 		if err := f.add(&flows, made("FlowSchema", spec)); err != nil {
 			return nil, err

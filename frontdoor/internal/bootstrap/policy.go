@@ -1,20 +1,20 @@
 package bootstrap
 
 import (
-	"embed"
+	_ "embed"
 	"fmt"
-	"io/fs"
 	"path"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/datafiles"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-//go:embed policy/*.yaml
-var files embed.FS
+//go:generate go run ../typesystem/datafiles/generate packed.txt policy/*.yaml fairness.yaml
+
+//go:embed packed.txt
+var packed string
 
 // entry is one role of the policy and its subjects. In the files, API groups have the
 // short names of package vocabulary, and other names that differ between vocabularies
@@ -95,19 +95,14 @@ func (e *entry) of(r release.Release) (*entry, error) {
 
 // policy returns all roles of a release and then all bindings.
 func policy(v vocabulary.Vocabulary, r release.Release) ([]map[string]any, error) {
-	paths, err := fs.Glob(files, "policy/*.yaml")
-	if err != nil {
-		return nil, err
-	}
 	names := resolver(v)
 	var roles, bindings []map[string]any
-	for _, file := range paths {
-		content, err := files.ReadFile(file)
-		if err != nil {
-			return nil, err
+	for file, content := range datafiles.Files(packed) {
+		if file == fairness {
+			continue
 		}
 		var entries []entry
-		if err := yaml.UnmarshalStrict([]byte(names.Replace(string(content))), &entries); err != nil {
+		if err := datafiles.Decode(names.Replace(content), &entries); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		for i := range entries {

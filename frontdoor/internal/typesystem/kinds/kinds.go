@@ -8,23 +8,20 @@ package kinds
 
 import (
 	"cmp"
-	"embed"
+	_ "embed"
 	"fmt"
-	"io/fs"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
-
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/datafiles"
 	"github.com/portico-platform/portico/services/release"
 )
 
-//go:embed groups.yaml */*.yaml
-var files embed.FS
+//go:generate go run ../datafiles/generate packed.txt groups.yaml */*.yaml
+
+//go:embed packed.txt
+var packed string
 
 // Set is the content of all files.
 type Set struct {
@@ -54,38 +51,27 @@ var Read = sync.OnceValues(read)
 
 func read() (*Set, error) {
 	set := &Set{Definitions: map[string]*Rules{}}
-	if err := parse("groups.yaml", &set.Groups); err != nil {
-		return nil, err
-	}
-	names, err := fs.Glob(files, "*/*.yaml")
-	if err != nil {
-		return nil, err
-	}
-	kinds := make([]*Kind, len(names))
-	var parsing errgroup.Group
-	parsing.SetLimit(runtime.GOMAXPROCS(0))
-	for i, name := range names {
-		parsing.Go(func() error {
-			kinds[i] = &Kind{}
-			if err := parse(name, kinds[i]); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			return nil
-		})
-	}
-	if err := parsing.Wait(); err != nil {
-		return nil, err
-	}
-	for i, name := range names {
-		err := kinds[i].checkPath(name)
-		if err == nil {
-			err = set.add(kinds[i])
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+	for path, content := range datafiles.Files(packed) {
+		if err := set.read(path, content); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	return set, nil
+}
+
+// read adds the content of a file.
+func (s *Set) read(path, content string) error {
+	if path == "groups.yaml" {
+		return datafiles.Decode(content, &s.Groups)
+	}
+	k := &Kind{}
+	if err := datafiles.Decode(content, k); err != nil {
+		return err
+	}
+	if err := k.checkPath(path); err != nil {
+		return err
+	}
+	return s.add(k)
 }
 
 // checkPath checks that the file of a resource is in the folder named after the first part
@@ -96,24 +82,6 @@ func (k *Kind) checkPath(file string) error {
 		return fmt.Errorf("must be in %s", want)
 	}
 	return nil
-}
-
-// parse decodes a file. Unknown and repeated keys are errors; integers become int64, as in
-// objects.
-func parse(file string, into any) error {
-	content, err := files.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	asJSON, err := yaml.YAMLToJSONStrict(content)
-	if err != nil {
-		return err
-	}
-	strict, err := kjson.UnmarshalStrict(asJSON, into, kjson.DisallowUnknownFields)
-	if err == nil && len(strict) > 0 {
-		err = strict[0]
-	}
-	return err
 }
 
 func (s *Set) add(k *Kind) error {

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/datafiles"
 )
 
 // TestReadme: the README explains all keys, and no others.
@@ -52,6 +54,13 @@ func keys(of reflect.Type, into map[string]bool) {
 		if name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ","); name != "" && name != "-" {
 			into[name] = true
 		}
+	}
+}
+
+// TestPacked: the packed files are those of the folder.
+func TestPacked(t *testing.T) {
+	if want, err := datafiles.Pack(os.DirFS("."), "groups.yaml", "*/*.yaml"); err != nil || string(want) != packed {
+		t.Errorf("packed.txt is out of date (advice: run make gen): %v", err)
 	}
 }
 
