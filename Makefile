@@ -127,8 +127,8 @@ tidy: ## bring all modules to one set of versions
 
 .PHONY: gen
 gen: ## regenerate generated code
-	go generate $(PACKAGES)
 	GOWORK=off go -C deploy/release run . 1.36.yaml ../../frontdoor/internal/typesystem
+	go generate $(PACKAGES)
 
 .PHONY: release-test
 release-test: ## compare the data of later Kubernetes releases with what their Go types say

@@ -48,7 +48,7 @@ func generate(file, folder string) error {
 	if err != nil {
 		return fmt.Errorf("generating definitions: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Join(folder, "catalogue", "releases"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(folder, "catalogue", "published", "releases"), 0o755); err != nil {
 		return err
 	}
 	return run("run", "-tags", "generated", "./emit", file, folder)

@@ -17,7 +17,7 @@ func TestGenerated(t *testing.T) {
 	repository := "../../frontdoor/internal/typesystem"
 	for _, file := range files {
 		folder := t.TempDir()
-		for _, sub := range []string{"catalogue/releases", "features"} {
+		for _, sub := range []string{"catalogue/published/releases", "features"} {
 			if err := os.MkdirAll(filepath.Join(folder, sub), 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -26,14 +26,14 @@ func TestGenerated(t *testing.T) {
 			t.Fatal(err)
 		}
 		release := file[:len(file)-len(".yaml")]
-		for _, name := range []string{"catalogue/releases/" + release + ".pb.gz", "features/" + release + ".json"} {
+		for _, name := range []string{"catalogue/published/releases/" + release + ".pb.gz", "features/" + release + ".json"} {
 			want, err := os.ReadFile(filepath.Join(folder, name))
 			if err != nil {
 				t.Fatal(err)
 			}
 			got, err := os.ReadFile(filepath.Join(repository, name))
 			if err != nil || !bytes.Equal(got, want) {
-				t.Errorf("%s differs from what is generated (advice: run make gen-release): %v", name, err)
+				t.Errorf("%s differs from what is generated (advice: run make gen): %v", name, err)
 			}
 		}
 	}

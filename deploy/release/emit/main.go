@@ -28,7 +28,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := writeDocument(filepath.Join(folder, "catalogue", "releases", name+".pb.gz"), definitions, types); err != nil {
+	if err := writeDocument(filepath.Join(folder, "catalogue", "published", "releases", name+".pb.gz"), definitions, types); err != nil {
 		log.Fatal(err)
 	}
 	if err := writeFields(filepath.Join(folder, "features", name+".json"), definitions, types, gated); err != nil {

@@ -43,7 +43,9 @@ func (e *Engine) BodyType(t *catalogue.Type, s *catalogue.Subresource) *catalogu
 	group, version, kind := BodyKind(t, s)
 	body := &catalogue.Type{Group: group, Version: version, Kind: kind, Resource: t.Resource, Namespaced: t.Namespaced, NameRule: t.NameRule}
 	body.Stored = body
-	body.Schema, body.Definition, _ = e.Types.Body(body.Group, body.Version, body.Kind)
+	if definition, ok := e.Types.Body(body.Group, body.Version, body.Kind); ok {
+		body.Describe(definition, e.Types.Definitions().Get(definition))
+	}
 	if s.Kind == "Scale" {
 		body.Columns = scaleColumns
 	}

@@ -37,7 +37,7 @@ type Encoder struct {
 func (c *Codec) Encoder(f Form, t *catalogue.Type) *Encoder {
 	e := &Encoder{codec: c, form: f, t: t}
 	if f.As == Table {
-		e.rows = table.Define(t.Columns, c.vocabulary)
+		e.rows = table.Define(t.TableColumns(), c.vocabulary)
 	}
 	if f.Media == Protobuf {
 		e.messages = c.messagesOf(f, t)

@@ -38,11 +38,7 @@ type Parts struct {
 // a mistake in the built-in data.
 func Begin(o Options) func() (*Parts, error) {
 	built := sync.OnceValues(func() (*Parts, error) { return build(o) })
-	go func() {
-		if p, err := built(); err == nil {
-			_, _ = p.Engine.Types.Converter() // for the first write
-		}
-	}()
+	go func() { _, _ = built() }()
 	return built
 }
 

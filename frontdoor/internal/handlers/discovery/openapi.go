@@ -133,7 +133,7 @@ type definitions struct {
 // reference returns a reference to the schema of a kind, and adds the schema and all
 // that it refers to. The schema of a kind without one is that of a string.
 func (d *definitions) reference(k kindRef) *spec.Schema {
-	_, name, ok := d.catalogue.Body(k.group, k.version, k.kind)
+	name, ok := d.catalogue.Body(k.group, k.version, k.kind)
 	if !ok {
 		return spec.StringProperty()
 	}
@@ -152,7 +152,7 @@ func (d *definitions) add(name string) {
 	if _, done := d.found[name]; done {
 		return
 	}
-	schema := d.catalogue.Definitions()[name]
+	schema := d.catalogue.Definitions().Get(name)
 	if schema == nil {
 		return
 	}

@@ -105,10 +105,13 @@ type fieldRow struct {
 
 // definition returns the page of a definition; nil if there is none.
 func (s *Site) definition(name string) (*static.File, error) {
-	if s.Types == nil || s.Types.Definitions()[name] == nil {
+	if s.Types == nil {
 		return nil, nil
 	}
-	schema := s.Types.Definitions()[name]
+	schema := s.Types.Definitions().Get(name)
+	if schema == nil {
+		return nil, nil
+	}
 	p := definitionPage{Name: name, Short: short(name), Description: schema.Description}
 	for _, t := range s.types() {
 		if t.Definition == name {

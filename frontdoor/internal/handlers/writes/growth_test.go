@@ -82,7 +82,7 @@ func (p *place) grown(g *generator, n int, alike bool) map[string]any {
 
 // generator generates values that match schemas.
 type generator struct {
-	definitions map[string]*spec.Schema
+	definitions catalogue.Definitions
 	// set is the value of booleans.
 	set bool
 }
@@ -97,7 +97,7 @@ func (g *generator) resolve(s *spec.Schema) *spec.Schema {
 		if ref == "" {
 			return s
 		}
-		s = g.definitions[ref[strings.LastIndex(ref, "/")+1:]]
+		s = g.definitions.Get(ref[strings.LastIndex(ref, "/")+1:])
 	}
 	return s
 }
@@ -164,8 +164,8 @@ func (g *generator) places(types *catalogue.Catalogue) (all []*place) {
 	for _, group := range types.Groups() {
 		for _, version := range group.Versions {
 			for _, t := range version.Types {
-				if !t.Virtual && slices.Contains(t.Verbs, "update") && t.Schema != nil {
-					all = append(all, g.below(&place{t: t}, t.Schema, t.Definition, seen)...)
+				if !t.Virtual && slices.Contains(t.Verbs, "update") && t.Schema() != nil {
+					all = append(all, g.below(&place{t: t}, t.Schema(), t.Definition, seen)...)
 				}
 			}
 		}

@@ -55,13 +55,13 @@ func TestAlphaDefinitions(t *testing.T) {
 	for _, v := range []vocabulary.Vocabulary{vocabulary.Platform(), vocabulary.K8s()} {
 		c := build(t, v, "api/alpha=true")
 		checked := 0
-		for name, schema := range c.Definitions() {
+		for name, schema := range c.Definitions().All() {
 			if !strings.Contains(name, "v1alpha1") {
 				continue
 			}
 			checked++
 			for _, at := range references(schema) {
-				if c.Definitions()[at] == nil || strings.Contains(at, "v1beta1") {
+				if c.Definitions().Get(at) == nil || strings.Contains(at, "v1beta1") {
 					t.Errorf("%s: %s refers to %s", v.Name, name, at)
 				}
 			}
@@ -77,8 +77,8 @@ func TestAlphaDefinitions(t *testing.T) {
 		for _, of := range alphas(v, c) {
 			part := strings.Split(of, "/")
 			alpha, _ := c.Lookup(v.Group(part[0]), part[1], part[2])
-			if stable := alpha.Stored.Version != "v1alpha1"; stable == (part[2] == "storageversions") || alpha.Schema == nil {
-				t.Errorf("%s: %s is stored as %s, and its schema is %v", v.Name, of, alpha.Stored.Version, alpha.Schema)
+			if stable := alpha.Stored.Version != "v1alpha1"; stable == (part[2] == "storageversions") || alpha.Schema() == nil {
+				t.Errorf("%s: %s is stored as %s, and its schema is %v", v.Name, of, alpha.Stored.Version, alpha.Schema())
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package catalogue
 import (
 	"cmp"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -39,9 +38,9 @@ type Catalogue struct {
 	kinds       map[kindID]*Type                   // served ones
 	sharing     map[resource.GroupResource][]*Type // served ones by key
 	stored      map[resource.GroupResource]*Type   // by each group that shares it
-	definitions map[string]*spec.Schema
+	definitions Definitions
 	bodies      map[kindID]string // definition names
-	converter   func() (managedfields.TypeConverter, error)
+	converter   *converter
 	reserved    map[string]Reserved // by group
 	builtIn     *Catalogue          // nil if this has only built-in types
 	order       []kinds.Group       // the groups of built-in types in the order of discovery
@@ -76,17 +75,11 @@ const (
 // New builds the catalogue from the release's types, those that the suite adds, and the files
 // of package kinds.
 func New(o Options) (*Catalogue, error) {
-	surface, err := surfaceOf(o.Release, o.Vocabulary)
+	builtIn, err := unpack(o.Release, o.Vocabulary)
 	if err != nil {
 		return nil, err
 	}
-	more, err := added(o.Vocabulary)
-	if err != nil {
-		return nil, err
-	}
-	surface.Types = append(surface.Types, more.Types...)
-	maps.Copy(surface.Definitions, more.Definitions)
-	if err := o.RuntimeConfig.Check(configurable(surface.Types)); err != nil {
+	if err := o.RuntimeConfig.Check(configurable(builtIn.types)); err != nil {
 		return nil, err
 	}
 	described, err := readKinds(o)
@@ -96,31 +89,24 @@ func New(o Options) (*Catalogue, error) {
 	c := &Catalogue{
 		release: o.Release,
 		types:   map[typeID]*Type{}, kinds: map[kindID]*Type{},
-		definitions: withKeyDefaults(surface.Definitions), bodies: map[kindID]string{},
+		definitions: builtIn.definitions, bodies: builtIn.bodies,
 	}
-	for name, schema := range surface.Definitions {
-		for _, id := range kindsOf(schema) {
-			c.bodies[id] = name
-		}
-	}
-	for _, t := range surface.Types {
+	for _, t := range builtIn.types {
 		t.Definition = c.bodies[kindID{t.Group, t.Version, t.Kind}]
-		t.Schema = c.definitions[t.Definition]
+		t.schema = c.definitions[t.Definition]
 	}
-	if err := described.complete(surface.Types); err != nil {
+	if err := described.complete(builtIn.types); err != nil {
 		return nil, err
 	}
-	for _, t := range surface.Types {
-		c.describeColumns(t)
+	for _, t := range builtIn.types {
+		t.described = sync.OnceValue(func() []kinds.Column { return c.describedColumns(t) })
 	}
-	c.stored = described.store(surface.Types)
-	c.reserved = c.reserve(surface.Types)
-	served := slices.DeleteFunc(described.available(surface.Types), func(t *Type) bool { return !o.RuntimeConfig.Serves(t.configurable(), o.Release) })
+	c.stored = described.store(builtIn.types)
+	c.reserved = c.reserve(builtIn.types)
+	served := slices.DeleteFunc(described.available(builtIn.types), func(t *Type) bool { return !o.RuntimeConfig.Serves(t.configurable(), o.Release) })
 	c.order = described.groups
 	c.index(served)
-	c.converter = sync.OnceValues(func() (managedfields.TypeConverter, error) {
-		return managedfields.NewTypeConverter(forOwnership(c.definitions), false)
-	})
+	c.converter = &converter{builtIn: c}
 	return c, nil
 }
 
@@ -209,15 +195,15 @@ func (c *Catalogue) Group(name string) (Group, bool) {
 // such type. Groups that share objects have the same one.
 func (c *Catalogue) Stored(gr resource.GroupResource) *Type { return c.stored[gr] }
 
-// Body returns the schema of any kind and its definition name: of types, lists and bodies
-// of subresources. ok is false when there is none.
-func (c *Catalogue) Body(group, version, kind string) (schema *spec.Schema, definition string, ok bool) {
+// Body returns the definition name of any kind: of types, lists and bodies of subresources.
+// ok is false when there is none.
+func (c *Catalogue) Body(group, version, kind string) (definition string, ok bool) {
 	definition, ok = c.bodies[kindID{group, version, kind}]
-	return c.definitions[definition], definition, ok
+	return definition, ok
 }
 
-// Definitions returns all schemas by name. The caller must not modify them.
-func (c *Catalogue) Definitions() map[string]*spec.Schema { return c.definitions }
+// Definitions returns all schemas by name.
+func (c *Catalogue) Definitions() Definitions { return c.definitions }
 
 // Resolve follows the schema's $ref, either its own or that of a single allOf (which
 // published documents use for a reference with a description of its own). It returns nil
@@ -231,11 +217,11 @@ func (c *Catalogue) Resolve(s *spec.Schema) *spec.Schema {
 		if pointer == "" {
 			return s
 		}
-		s = c.definitions[strings.TrimPrefix(pointer, definitionsPointer)]
+		s = c.definitions.Get(strings.TrimPrefix(pointer, definitionsPointer))
 	}
 	return nil
 }
 
 // Converter returns the converter of objects into typed values, for managed fields and
-// apply. It is built at the first call.
-func (c *Catalogue) Converter() (managedfields.TypeConverter, error) { return c.converter() }
+// apply.
+func (c *Catalogue) Converter() managedfields.TypeConverter { return c.converter }

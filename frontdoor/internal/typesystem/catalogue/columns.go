@@ -5,20 +5,23 @@ import (
 	"strings"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 )
 
-// describeColumns sets the description of each column that shows a single field and has
-// none to the description of the field.
-func (c *Catalogue) describeColumns(t *Type) {
-	t.Columns = slices.Clone(t.Columns)
-	for i := range t.Columns {
-		column := &t.Columns[i]
+// describedColumns returns the columns of a type. The description of a column that shows a
+// single field and has none is that of the field.
+func (c *Catalogue) describedColumns(t *Type) []kinds.Column {
+	columns := slices.Clone(t.Columns)
+	for i := range columns {
+		column := &columns[i]
 		if name, path := column.Computed(); name == "" && column.Description == "" {
-			if field := c.field(t.Schema, path); field != nil {
+			if field := c.field(t.Schema(), path); field != nil {
 				column.Description = field.Description
 			}
 		}
 	}
+	return columns
 }
 
 // field returns the schema of the field at a path; nil when there is none.

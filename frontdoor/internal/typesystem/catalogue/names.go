@@ -3,7 +3,6 @@ package catalogue
 import (
 	"strings"
 
-	openapi_v2 "github.com/google/gnostic-models/openapiv2"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -11,29 +10,30 @@ import (
 
 const definitionsPointer = "#/definitions/"
 
-// documentNames maps the names of a published document, which are the original ones, to the
-// chosen vocabulary. It is used once, when the catalogue is built.
-type documentNames struct {
+// originalNames maps the names of the packed types, which are the original ones, to the
+// chosen vocabulary.
+type originalNames struct {
 	original, chosen vocabulary.Vocabulary
 	// text maps the names in descriptions.
 	text *strings.Replacer
 }
 
-func newDocumentNames(original, chosen vocabulary.Vocabulary) documentNames {
+func newOriginalNames(chosen vocabulary.Vocabulary) *originalNames {
+	original := vocabulary.K8s()
 	from, to := original.Signers, chosen.Signers
-	return documentNames{original: original, chosen: chosen, text: strings.NewReplacer(
+	return &originalNames{original: original, chosen: chosen, text: strings.NewReplacer(
 		original.Extension, chosen.Extension,
 		from.NodeClient, to.NodeClient, from.Client, to.Client, from.NodeServing, to.NodeServing, from.LegacyUnknown, to.LegacyUnknown,
 	)}
 }
 
 // group maps the name of an API group.
-func (n documentNames) group(name string) string {
+func (n *originalNames) group(name string) string {
 	return n.chosen.Group(n.original.ShortGroup(name))
 }
 
 // definition maps the name of a definition.
-func (n documentNames) definition(name string) string {
+func (n *originalNames) definition(name string) string {
 	rest, ours := strings.CutPrefix(name, n.original.Definitions)
 	if !ours || n.same() {
 		return name
@@ -41,36 +41,39 @@ func (n documentNames) definition(name string) string {
 	return n.chosen.Definitions + strings.TrimPrefix(rest, "kube-")
 }
 
-func (n documentNames) same() bool { return n.original.Name == n.chosen.Name }
+func (n *originalNames) same() bool { return n.original.Name == n.chosen.Name }
 
-// rename maps the names in a schema, in place and before it is parsed: references to other
-// schemas, and properties whose names are extensions (those of JSONSchemaProps in
-// CustomResourceDefinitions).
-func (n documentNames) rename(s *openapi_v2.Schema) {
+// rename maps the names in a schema, in place: references to other schemas, and properties
+// whose names are extensions (those of JSONSchemaProps in CustomResourceDefinitions).
+func (n *originalNames) rename(s *spec.Schema) {
 	if s == nil || n.same() {
 		return
 	}
 	s.Description = n.text.Replace(s.Description)
-	if target, ok := strings.CutPrefix(s.XRef, definitionsPointer); ok {
-		s.XRef = definitionsPointer + n.definition(target)
+	if target, ok := strings.CutPrefix(s.Ref.String(), definitionsPointer); ok {
+		s.Ref = spec.MustCreateRef(definitionsPointer + n.definition(target))
 	}
-	for _, property := range s.GetProperties().GetAdditionalProperties() {
-		if rest, ok := strings.CutPrefix(property.Name, n.original.Extension); ok {
-			property.Name = n.chosen.Extension + rest
+	for name, property := range s.Properties {
+		n.rename(&property)
+		if rest, ok := strings.CutPrefix(name, n.original.Extension); ok {
+			delete(s.Properties, name)
+			name = n.chosen.Extension + rest
 		}
-		n.rename(property.Value)
+		s.Properties[name] = property
 	}
-	for _, item := range s.GetItems().GetSchema() {
-		n.rename(item)
+	if s.Items != nil {
+		n.rename(s.Items.Schema)
 	}
-	for _, part := range s.AllOf {
-		n.rename(part)
+	for i := range s.AllOf {
+		n.rename(&s.AllOf[i])
 	}
-	n.rename(s.GetAdditionalProperties().GetSchema())
+	if s.AdditionalProperties != nil {
+		n.rename(s.AdditionalProperties.Schema)
+	}
 }
 
 // renameKinds maps the groups in a schema's group-version-kind extension.
-func (n documentNames) renameKinds(s *spec.Schema) {
+func (n *originalNames) renameKinds(s *spec.Schema) {
 	list, _ := s.Extensions[extensionKinds].([]any)
 	for _, entry := range list {
 		if m, ok := entry.(map[string]any); ok {

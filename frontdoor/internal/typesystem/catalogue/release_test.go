@@ -24,7 +24,7 @@ func TestReleases(t *testing.T) {
 				served = append(served, v.ShortGroup(g.Name)+"/"+version.Version)
 				types += len(version.Types)
 				for _, ty := range version.Types {
-					if ty.Schema == nil || ty.Stored == nil {
+					if ty.Schema() == nil || ty.Stored == nil {
 						t.Errorf("%s %s: no schema or storage version", ty.APIVersion(), ty.Kind)
 					}
 				}
@@ -85,7 +85,7 @@ func TestOptionalVersions(t *testing.T) {
 		}
 		for _, name := range want {
 			part := strings.Split(name, "/")
-			if ty, ok := c.Lookup(vocabulary.K8s().Group(part[0]), part[1], part[2]); !ok || ty.Schema == nil || ty.Stored == nil {
+			if ty, ok := c.Lookup(vocabulary.K8s().Group(part[0]), part[1], part[2]); !ok || ty.Schema() == nil || ty.Stored == nil {
 				t.Errorf("%s: %s is not served: %+v", setting, name, ty)
 			}
 		}

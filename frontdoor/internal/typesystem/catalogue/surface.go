@@ -6,21 +6,16 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Surface holds the types of a release or of a CustomResourceDefinition, and by definition
-// name the schemas that these types and their bodies refer to. All names are in the
-// vocabulary in use.
+// Surface holds the types of a CustomResourceDefinition, and by definition name the schemas
+// that these types and their bodies refer to. All names are in the vocabulary in use.
 type Surface struct {
 	Types       []*Type
 	Definitions map[string]*spec.Schema
 }
 
-// Extensions of the published documents: the kind of a schema or an operation, and the
-// action of an operation. They keep their original names in memory, because the libraries
-// only know those.
-var (
-	extensionKinds  = vocabulary.K8s().Extension + "group-version-kind"
-	extensionAction = vocabulary.K8s().Extension + "action"
-)
+// extensionKinds is the extension with the kinds of a schema. It keeps its original name in
+// memory, because the libraries only know that.
+var extensionKinds = vocabulary.K8s().Extension + "group-version-kind"
 
 // kindID names a kind in a group version.
 type kindID struct{ Group, Version, Kind string }

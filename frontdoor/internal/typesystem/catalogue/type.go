@@ -47,16 +47,16 @@ type Type struct {
 	// versions of a type, and for groups that share objects (events, ingresses).
 	Key resource.GroupResource
 
-	// Schema is the schema of the object. Its extensions have their original names
-	// (x-kubernetes-...), because the libraries only know those.
-	Schema *spec.Schema
-	// Definition is the schema's definition name, in the vocabulary in use.
+	// Definition is the name of the schema, in the vocabulary in use. Describe sets both.
 	Definition string
+	schema     *definition
 
 	// Selectable lists the field selectors beyond metadata.name and metadata.namespace.
 	Selectable []SelectableField
-	// Columns of the Table; empty for the two default columns.
-	Columns []kinds.Column
+	// Columns of the Table; empty for the two default columns. TableColumns returns them with
+	// all descriptions.
+	Columns   []kinds.Column
+	described func() []kinds.Column
 	// NameRule is the rule for valid names.
 	NameRule kinds.NameRule
 	// Behavior holds the deviations of writes from the default.
@@ -123,6 +123,23 @@ type SelectableField struct {
 	Name    string   // for example spec.nodeName
 	Path    []string // in the storage version
 	Default string   // the value of an absent field
+}
+
+// Schema returns the schema of the object; nil for none. Its extensions have their original
+// names (x-kubernetes-...), because the libraries only know those.
+func (t *Type) Schema() *spec.Schema { return t.schema.get() }
+
+// Describe sets the schema of a type that is being made, and its definition name.
+func (t *Type) Describe(name string, s *spec.Schema) {
+	t.Definition, t.schema = name, &definition{schema: s}
+}
+
+// TableColumns returns the columns of the Table with their descriptions.
+func (t *Type) TableColumns() []kinds.Column {
+	if t.described == nil {
+		return t.Columns
+	}
+	return t.described()
 }
 
 // GroupResource names the type independently of its version.

@@ -157,7 +157,7 @@ func TestGroupsOfTheOtherVocabulary(t *testing.T) {
 	w = w.add(t, definition)
 	theirs, ok := w.types.Lookup(other.Group("coordination."), fresh, "leases")
 	ours, _ := w.types.Lookup(w.vocabulary.Group("coordination."), "v1", "leases")
-	if !ok || !theirs.Key.Custom || strings.HasPrefix(theirs.Key.Path(), ours.Key.Path()) || theirs.Schema == ours.Schema {
+	if !ok || !theirs.Key.Custom || strings.HasPrefix(theirs.Key.Path(), ours.Key.Path()) || theirs.Schema() == ours.Schema() {
 		t.Errorf("%+v", theirs)
 	}
 }

@@ -304,10 +304,7 @@ func TestRestrictedNames(t *testing.T) {
 func TestConverterKnowsCustomTypes(t *testing.T) {
 	eachVocabulary(t, func(t *testing.T, w world) {
 		w = w.add(t, w.widgets(t, `{type: object, x-preserve-unknown-fields: true, properties: {spec: {type: object, x-preserve-unknown-fields: true, properties: {set: {type: array, x-list-type: set, items: {type: string}}}}}}`))
-		converter, err := w.types.Converter()
-		if err != nil {
-			t.Fatal(err)
-		}
+		converter := w.types.Converter()
 		for object, want := range map[string]string{
 			"{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, finalizers: [b]}, spec: {set: [x], free: [1]}}":        `.spec.set[="x"]`,
 			"{apiVersion: example.com/v1, kind: Widget, metadata: {labels: {a: b}}, spec: {free: {x: [1]}}}":                       `.spec.free.x`,
@@ -350,7 +347,7 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if thing := d.Types[0]; !thing.Namespaced || thing.Columns[1].Cell != ".spec.size" || thing.Schema.Properties["spec"].Properties["size"].Type[0] != "integer" {
+	if thing := d.Types[0]; !thing.Namespaced || thing.Columns[1].Cell != ".spec.size" || thing.Schema().Properties["spec"].Properties["size"].Type[0] != "integer" {
 		t.Errorf("%+v", thing)
 	}
 }
@@ -410,9 +407,9 @@ func FuzzCompile(f *testing.F) {
 				_ = schemas.Validate(t.Context(), custom, object, nil)
 			}
 		}
-		if converter, err := types.Converter(); sound && err == nil && len(d.Types) > 0 {
+		if sound && len(d.Types) > 0 {
 			kind := d.Types[0]
-			if _, err := converter.ObjectToTyped(&unstructured.Unstructured{Object: map[string]any{"apiVersion": kind.APIVersion(), "kind": kind.Kind}}); err != nil {
+			if _, err := types.Converter().ObjectToTyped(&unstructured.Unstructured{Object: map[string]any{"apiVersion": kind.APIVersion(), "kind": kind.Kind}}); err != nil {
 				t.Fatalf("a sound definition has no typed values: %v", err)
 			}
 		}

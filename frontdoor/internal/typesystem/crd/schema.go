@@ -27,7 +27,7 @@ func (c *compiler) addSchemas(t *catalogue.Type, raw map[string]any) {
 	c.asObject(s, "ObjectMeta")
 	s.AddExtension(original+"group-version-kind", kindExtension(t, t.Kind))
 	c.addSelectable(t, s)
-	t.Definition, t.Schema = definitionName(t, t.Kind), s
+	t.Describe(definitionName(t, t.Kind), s)
 	c.addRules(t, raw)
 	c.definition.Definitions[t.Definition] = s
 	if t.ListKind == "" || t.ListKind == t.Kind {

@@ -48,7 +48,7 @@ func (e *Engine) applyFully(r PatchRequest, live, config map[string]any) (map[st
 	}
 	visible, later := live, []hidden.Field(nil)
 	if !r.Type.Custom {
-		visible, later = hidden.Take(live, r.Type.Schema, e.Definition)
+		visible, later = hidden.Take(live, r.Type.Schema(), e.Definition)
 	}
 	merged, fields, err := e.applyTyped(r, visible, config, o)
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	smd "sigs.k8s.io/structured-merge-diff/v6/merge"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
@@ -32,8 +31,8 @@ import (
 // Types is the part of the catalogue that an engine needs, by its methods there.
 type Types interface {
 	Release() release.Release
-	Converter() (managedfields.TypeConverter, error)
-	Definitions() map[string]*spec.Schema
+	Converter() managedfields.TypeConverter
+	Definitions() catalogue.Definitions
 }
 
 // Options configure an Engine.
@@ -125,11 +124,7 @@ func (e *Engine) Typed(object map[string]any, o ...typed.ValidationOptions) (*ty
 	if !affordable(object, &left) {
 		return nil, tooManyFields()
 	}
-	converter, err := e.Types.Converter()
-	if err != nil {
-		return nil, err
-	}
-	return converter.ObjectToTyped(&unstructured.Unstructured{Object: withoutOwners(object)}, o...)
+	return e.Types.Converter().ObjectToTyped(&unstructured.Unstructured{Object: withoutOwners(object)}, o...)
 }
 
 // updater returns the library's updater for one request. It ignores the fields that the

@@ -50,14 +50,14 @@ func emptyOf(t *catalogue.Type) map[string]any {
 // blankOf returns the object that a create is compared with. Custom types have no fields
 // that are always present.
 func (e *Engine) blankOf(t *catalogue.Type) map[string]any {
-	if t.Custom || t.Schema == nil {
+	if t.Custom || t.Schema() == nil {
 		return emptyOf(t)
 	}
 	if blank := k8stypes.Empty(e.Vocabulary, e.Types.Release(), schema.GroupVersionKind{Group: t.Group, Version: t.Version, Kind: t.Kind}); blank != nil {
-		e.prune(blank, t.Schema)
+		e.prune(blank, t.Schema())
 		return blank
 	}
-	blank := e.always(t.Schema, true)
+	blank := e.always(t.Schema(), true)
 	blank["apiVersion"], blank["kind"] = t.APIVersion(), t.Kind
 	return blank
 }
@@ -101,7 +101,7 @@ func (e *Engine) Definition(s spec.Schema) *spec.Schema {
 		s = s.AllOf[0]
 	}
 	if ref := s.Ref.String(); ref != "" {
-		return e.Types.Definitions()[ref[strings.LastIndex(ref, "/")+1:]]
+		return e.Types.Definitions().Get(ref[strings.LastIndex(ref, "/")+1:])
 	}
 	return &s
 }

@@ -58,7 +58,7 @@ func (e *Engine) Patch(ctx context.Context, r PatchRequest) (patched map[string]
 	case MediaTypeMerge:
 		patched = patches.Merge(r.Current, patch)
 	case MediaTypeStrategic:
-		patched, err = patches.Strategic(r.Current, patch, bodySchema(r), e.Types.Definitions())
+		patched, err = patches.Strategic(r.Current, patch, bodySchema(r), e.Types.Definitions().Get)
 	case MediaTypeApply:
 		patched, err = e.apply(r, patch)
 	}
@@ -71,7 +71,7 @@ func bodySchema(r PatchRequest) *spec.Schema {
 	if sub := r.Type.Subresources[r.Subresource]; sub != nil && sub.Kind != r.Type.Kind {
 		return nil
 	}
-	return r.Type.Schema
+	return r.Type.Schema()
 }
 
 // accepts reports whether the type supports this media type.

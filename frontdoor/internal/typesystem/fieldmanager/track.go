@@ -129,8 +129,8 @@ func (e *Engine) update(c Change, o owners) (fieldpath.ManagedFields, error) {
 	}
 	given := c.New
 	if !c.Type.Custom { // hidden fields have no owner
-		live, _ = hidden.Take(live, c.Type.Schema, e.Definition)
-		given, _ = hidden.Take(given, c.Type.Schema, e.Definition)
+		live, _ = hidden.Take(live, c.Type.Schema(), e.Definition)
+		given, _ = hidden.Take(given, c.Type.Schema(), e.Definition)
 	}
 	liveTyped, err := e.Typed(live, typed.AllowDuplicates)
 	if err != nil {

@@ -26,8 +26,8 @@ func untouched(t *catalogue.Type, subresource string) fields.Tree {
 	if len(metadata) > 0 {
 		left["f:metadata"] = metadata
 	}
-	if t.Schema != nil {
-		for name := range t.Schema.Properties {
+	if t.Schema() != nil {
+		for name := range t.Schema().Properties {
 			if name != "status" && name != "metadata" {
 				left["f:"+name] = fields.Tree{}
 			}

@@ -74,10 +74,7 @@ type upstream struct {
 // manager returns the field manager for a type and subresource.
 func (u *upstream) manager(ty *catalogue.Type, subresource string) *managedfields.FieldManager {
 	u.t.Helper()
-	converter, err := u.Types.Converter()
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	converter := u.Types.Converter()
 	kind := schema.FromAPIVersionAndKind(ty.APIVersion(), ty.Kind)
 	reset := map[fieldpath.APIVersion]fieldpath.Filter{}
 	if left := untouched(ty, subresource); left != nil {

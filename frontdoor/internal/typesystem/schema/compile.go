@@ -69,7 +69,7 @@ func (e *Engine) compileDefinition(definition string) *node {
 	if n := e.compiled[definition]; n != nil {
 		return n
 	}
-	s := e.definitions[definition]
+	s := e.definitions.Get(definition)
 	if s == nil {
 		return &node{}
 	}

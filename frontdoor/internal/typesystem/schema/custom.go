@@ -37,7 +37,7 @@ func (e *Engine) With(types Types) *Engine {
 	before.mu.Lock()
 	defer before.mu.Unlock()
 	for definition, root := range before.nodes {
-		if more.definitions[definition] == root.schema {
+		if more.definitions.Get(definition) == root.schema {
 			more.customTypes.nodes[definition] = root
 		}
 	}
@@ -54,7 +54,7 @@ func (e *Engine) base() *Engine {
 
 // customNode returns the compiled definition in an engine with custom types.
 func (e *Engine) customNode(definition string) *node {
-	s := e.definitions[definition]
+	s := e.definitions.Get(definition)
 	if s == nil || e.builtIn.definitions[definition] != nil {
 		return e.builtIn.node(definition)
 	}

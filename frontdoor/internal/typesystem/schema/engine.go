@@ -13,8 +13,6 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/kube-openapi/pkg/validation/spec"
-
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/budget"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
@@ -27,14 +25,14 @@ import (
 // Types is the part of the catalogue that an engine needs.
 type Types interface {
 	// Definitions returns the schemas by name.
-	Definitions() map[string]*spec.Schema
+	Definitions() catalogue.Definitions
 	// Release returns the release whose types these are.
 	Release() release.Release
 }
 
 // Engine prepares and validates objects of all types. It may be used concurrently.
 type Engine struct {
-	definitions map[string]*spec.Schema
+	definitions catalogue.Definitions
 	vocabulary  vocabulary.Vocabulary
 	release     release.Release
 	rules       map[string]*kinds.Rules // by the short names of definitions

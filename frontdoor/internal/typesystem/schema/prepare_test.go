@@ -130,7 +130,7 @@ func TestRulesNameTheDocument(t *testing.T) {
 	used := map[string]bool{}
 	for _, r := range []release.Release{release.V121, release.V136} {
 		_, engine := newEngineOf(t, r)
-		for name, s := range engine.definitions {
+		for name, s := range engine.definitions.All() {
 			used[shortName(name)] = true
 			rules := engine.rules[shortName(name)]
 			if rules == nil {

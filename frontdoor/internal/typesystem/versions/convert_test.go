@@ -75,7 +75,7 @@ func (w world) through(t *testing.T, object map[string]any, types ...*catalogue.
 		if converted["apiVersion"] != to.APIVersion() || converted["kind"] != to.Kind {
 			t.Fatalf("says %v %v", converted["apiVersion"], converted["kind"])
 		}
-		for _, path := range w.unknown(converted, to.Schema, "") {
+		for _, path := range w.unknown(converted, to.Schema(), "") {
 			t.Errorf("%s %s has no field %s", to.APIVersion(), to.Kind, path)
 		}
 		object = converted

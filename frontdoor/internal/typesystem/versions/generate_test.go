@@ -28,7 +28,7 @@ func newGenerator(types *catalogue.Catalogue, v vocabulary.Vocabulary, seed uint
 
 // object returns an object of a type.
 func (g *generator) object(t *catalogue.Type) map[string]any {
-	o, _ := g.value(t.Schema, "", 0).(map[string]any)
+	o, _ := g.value(t.Schema(), "", 0).(map[string]any)
 	if o == nil {
 		o = map[string]any{}
 	}

@@ -34,7 +34,7 @@ func Merge(e *fieldmanager.Engine, t *catalogue.Type, object, config map[string]
 	}
 	visible, later := object, []hidden.Field(nil)
 	if !t.Custom {
-		visible, later = hidden.Take(object, t.Schema, e.Definition)
+		visible, later = hidden.Take(object, t.Schema(), e.Definition)
 	}
 	live, err := e.Typed(visible, typed.AllowDuplicates)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // Strategic applies a strategic merge patch: lists are merged by the keys in the schema,
 // and the directives of the patch are followed ($patch, $retainKeys, $setElementOrder,
 // $deleteFromPrimitiveList). Without a schema, maps are merged and lists are replaced.
-func Strategic(current, patch map[string]any, schema *spec.Schema, definitions map[string]*spec.Schema) (patched map[string]any, err error) {
+func Strategic(current, patch map[string]any, schema *spec.Schema, definitions func(name string) *spec.Schema) (patched map[string]any, err error) {
 	defer func() { // the library panics on directives that are not lists of strings
 		if recover() != nil {
 			patched, err = nil, services.BadRequest("the directives of the patch are malformed")
@@ -40,7 +40,7 @@ func Strategic(current, patch map[string]any, schema *spec.Schema, definitions m
 // position is a position in the type's schema. Below an unknown field, maps are merged and
 // lists replaced; pruning removes or reports such fields later.
 type position struct {
-	definitions map[string]*spec.Schema
+	definitions func(name string) *spec.Schema
 	schema      *spec.Schema
 }
 
@@ -94,7 +94,7 @@ func (p position) resolve(s *spec.Schema) *spec.Schema {
 		if ref == "" {
 			return s
 		}
-		s = p.definitions[ref[strings.LastIndex(ref, "/")+1:]]
+		s = p.definitions(ref[strings.LastIndex(ref, "/")+1:])
 	}
 	return nil
 }

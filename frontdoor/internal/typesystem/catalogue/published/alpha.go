@@ -1,4 +1,4 @@
-package catalogue
+package published
 
 import (
 	_ "embed"
@@ -9,9 +9,8 @@ import (
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue/derived"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue/published/derived"
 	"github.com/portico-platform/portico/services/release"
-	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // alphaDocument holds the alpha versions that the published document of 1.21 lacks, with
@@ -29,7 +28,7 @@ type alphaVersion struct {
 }
 
 // addAlpha adds the alpha versions of a release whose document lacks them.
-func (s *Surface) addAlpha(r release.Release, v vocabulary.Vocabulary) error {
+func (s *surface) addAlpha(r release.Release) error {
 	if r.String() != release.V121.String() {
 		return nil
 	}
@@ -37,13 +36,13 @@ func (s *Surface) addAlpha(r release.Release, v vocabulary.Vocabulary) error {
 		Versions    []alphaVersion          `json:"versions"`
 		Definitions map[string]*spec.Schema `json:"definitions"`
 	}
-	if err := parseDocument(alphaDocument, v, &document); err != nil {
+	if err := parseDocument(alphaDocument, &document); err != nil {
 		return fmt.Errorf("alpha.yaml: %w", err)
 	}
-	nameGroups(document.Definitions, v)
-	maps.Copy(s.Definitions, document.Definitions)
+	nameGroups(document.Definitions)
+	maps.Copy(s.definitions, document.Definitions)
 	for _, version := range document.Versions {
-		if err := s.copyVersion(version, v); err != nil {
+		if err := s.copyVersion(version); err != nil {
 			return fmt.Errorf("%s of %s: %w", version.Version, version.Group, err)
 		}
 	}
@@ -51,21 +50,21 @@ func (s *Surface) addAlpha(r release.Release, v vocabulary.Vocabulary) error {
 }
 
 // copyVersion adds the types of a version and all definitions that they need.
-func (s *Surface) copyVersion(version alphaVersion, v vocabulary.Vocabulary) error {
+func (s *surface) copyVersion(version alphaVersion) error {
 	for _, kind := range version.Kinds {
-		i := slices.IndexFunc(s.Types, func(t *Type) bool {
-			return t.Group == v.Group(version.Group) && t.Version == version.Like && t.Kind == kind
+		i := slices.IndexFunc(s.types, func(t *Type) bool {
+			return t.Group == original.Group(version.Group) && t.Version == version.Like && t.Kind == kind
 		})
 		if i < 0 {
 			return fmt.Errorf("there is no %s of %s", kind, version.Like)
 		}
-		t := *s.Types[i]
+		t := *s.types[i]
 		t.Version, t.Subresources = version.Version, maps.Clone(t.Subresources)
-		s.Types = append(s.Types, &t)
+		s.types = append(s.types, &t)
 		api, _, _ := strings.Cut(version.Group, ".")
-		prefix := v.Definitions + "api." + api + "." + version.Version + "."
+		prefix := original.Definitions + "api." + api + "." + version.Version + "."
 		for _, name := range []string{kind, kind + "List"} {
-			if err := (derived.Version{Name: version.Version, Like: version.Like}).Add(s.Definitions, prefix+name); err != nil {
+			if err := (derived.Version{Name: version.Version, Like: version.Like}).Add(s.definitions, prefix+name); err != nil {
 				return err
 			}
 		}

@@ -1,12 +1,10 @@
-package catalogue
+package published
 
 import (
 	"maps"
 	"strings"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
-
-	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // keyDefaults are the defaults of fields that are part of a list's map keys, by the suffix
@@ -41,21 +39,4 @@ func withDefaults(s *spec.Schema, defaults map[string]string) *spec.Schema {
 		copied.Properties[field] = property
 	}
 	return &copied
-}
-
-// forOwnership returns the definitions in the form that the managed fields library needs:
-// it recognizes the definitions of Quantity and RawExtension by their original names, and
-// would take the schemas of another vocabulary literally.
-func forOwnership(definitions map[string]*spec.Schema) map[string]*spec.Schema {
-	adapted := maps.Clone(definitions)
-	for name := range definitions {
-		switch {
-		case strings.HasSuffix(name, ".apimachinery.pkg.api.resource.Quantity"):
-			adapted[name] = &spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"string"}, Format: "int-or-string"}}
-		case strings.HasSuffix(name, ".apimachinery.pkg.runtime.RawExtension"):
-			adapted[name] = &spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}},
-				VendorExtensible: spec.VendorExtensible{Extensions: spec.Extensions{vocabulary.K8s().Extension + "map-type": "atomic"}}}
-		}
-	}
-	return adapted
 }

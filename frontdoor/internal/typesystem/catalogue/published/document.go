@@ -1,4 +1,4 @@
-package catalogue
+package published
 
 import (
 	"bytes"
@@ -7,18 +7,15 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
 
 	openapi_v2 "github.com/google/gnostic-models/openapiv2"
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/kustomize/kyaml/openapi/kubernetesapi/v1_21_2"
 
 	"github.com/portico-platform/portico/services/release"
-	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -40,57 +37,6 @@ func decompressed(content []byte) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// surfaceOf returns the types of a release, from its OpenAPI document.
-func surfaceOf(r release.Release, v vocabulary.Vocabulary) (*Surface, error) {
-	document, err := documentOf(r)
-	if err != nil {
-		return nil, err
-	}
-	names := newDocumentNames(vocabulary.K8s(), v)
-	definitions, err := names.definitions(document)
-	if err != nil {
-		return nil, err
-	}
-	types, err := names.types(document)
-	if err != nil {
-		return nil, err
-	}
-	surface := &Surface{Types: types, Definitions: definitions}
-	return surface, surface.addAlpha(r, v)
-}
-
-// Resources returns the groups and resources under which a release stores objects, those
-// that the suite adds among them. It builds no catalogue.
-func Resources(o Options) ([]resource.GroupResource, error) {
-	document, err := documentOf(o.Release)
-	if err != nil {
-		return nil, err
-	}
-	types, err := newDocumentNames(vocabulary.K8s(), o.Vocabulary).types(document) // alpha versions share their objects with others
-	if err != nil {
-		return nil, err
-	}
-	more, err := added(o.Vocabulary)
-	if err != nil {
-		return nil, err
-	}
-	types = append(types, more.Types...)
-	described, err := readKinds(o)
-	if err != nil {
-		return nil, err
-	}
-	if err := described.complete(types); err != nil {
-		return nil, err
-	}
-	found := map[resource.GroupResource]bool{}
-	for _, t := range types {
-		if !t.Virtual {
-			found[t.Key] = true
-		}
-	}
-	return slices.SortedFunc(maps.Keys(found), func(a, b resource.GroupResource) int { return strings.Compare(a.String(), b.String()) }), nil
-}
-
 func documentOf(r release.Release) (*openapi_v2.Document, error) {
 	read := documents[r.String()]
 	if read == nil {
@@ -107,35 +53,20 @@ func documentOf(r release.Release) (*openapi_v2.Document, error) {
 	return document, nil
 }
 
-// definitions returns the document's schemas with names and references in the chosen
-// vocabulary.
-func (n documentNames) definitions(document *openapi_v2.Document) (map[string]*spec.Schema, error) {
-	all := document.Definitions.AdditionalProperties
-	schemas := make([]*spec.Schema, len(all))
-	var converting errgroup.Group
-	converting.SetLimit(runtime.GOMAXPROCS(0))
-	for i, named := range all {
-		converting.Go(func() error {
-			n.rename(named.Value)
-			schemas[i] = &spec.Schema{}
-			if _, err := schemas[i].FromGnostic(named.Value); err != nil {
-				return fmt.Errorf("definition %s: %w", named.Name, err)
-			}
-			n.renameKinds(schemas[i])
-			return nil
-		})
+// definitions returns the document's schemas by name.
+func definitions(document *openapi_v2.Document) (map[string]*spec.Schema, error) {
+	found := map[string]*spec.Schema{}
+	for _, named := range document.Definitions.AdditionalProperties {
+		schema := &spec.Schema{}
+		if _, err := schema.FromGnostic(named.Value); err != nil {
+			return nil, fmt.Errorf("definition %s: %w", named.Name, err)
+		}
+		found[named.Name] = schema
 	}
-	if err := converting.Wait(); err != nil {
-		return nil, err
-	}
-	definitions := make(map[string]*spec.Schema, len(all))
-	for i, named := range all {
-		definitions[n.definition(named.Name)] = schemas[i]
-	}
-	if entry := definitions[n.definition(managedFieldsEntry)]; entry != nil {
+	if entry := found[managedFieldsEntry]; entry != nil {
 		entry.SetProperty("subresource", *spec.StringProperty().WithDescription("Subresource through which the fields were set; empty for the object itself."))
 	}
-	return definitions, nil
+	return found, nil
 }
 
 // managedFieldsEntry is the original name of a definition that lacks a field in the
@@ -145,28 +76,29 @@ var managedFieldsEntry = vocabulary.K8s().Definitions + "apimachinery.pkg.apis.m
 
 // types builds the types from the document's paths: each path adds verbs to a type or to
 // one of its subresources.
-func (n documentNames) types(document *openapi_v2.Document) ([]*Type, error) {
-	types := map[string]*Type{}
+func types(document *openapi_v2.Document) ([]*Type, error) {
+	found := map[string]*Type{}
 	for _, path := range document.Paths.Path {
 		shape, ok := parseShape(path.Name)
 		if !ok {
 			continue
 		}
 		id := shape.group + "/" + shape.version + "/" + shape.resource
-		t := types[id]
+		t := found[id]
 		if t == nil {
-			t = &Type{Group: n.group(shape.group), Version: shape.version, Resource: shape.resource, Subresources: map[string]*Subresource{}}
-			types[id] = t
+			t = &Type{Group: shape.group, Version: shape.version, Resource: shape.resource, Subresources: map[string]*Subresource{}}
+			found[id] = t
 		}
 		t.Namespaced = t.Namespaced || shape.namespaced
 		for _, operation := range operations(path.Value) {
-			n.add(t, shape, operation)
+			t.add(shape, operation)
 		}
 	}
-	sorted := make([]*Type, 0, len(types))
-	for _, t := range types {
+	sorted := make([]*Type, 0, len(found))
+	for _, id := range slices.Sorted(maps.Keys(found)) {
+		t := found[id]
 		if t.Kind == "" {
-			return nil, fmt.Errorf("the document has no kind for %s of %s", t.Resource, t.APIVersion())
+			return nil, fmt.Errorf("the document has no kind for %s", id)
 		}
 		slices.Sort(t.Verbs)
 		for _, sub := range t.Subresources {
@@ -178,13 +110,12 @@ func (n documentNames) types(document *openapi_v2.Document) ([]*Type, error) {
 }
 
 // add adds the verb of an operation to its type or subresource.
-func (n documentNames) add(t *Type, shape shape, op operation) {
+func (t *Type) add(shape shape, op operation) {
 	verb := op.verb()
 	if verb == "" {
 		return
 	}
 	kind := op.kind()
-	kind.Group = n.group(kind.Group)
 	if shape.subresource == "" {
 		t.Kind = kind.Kind
 		t.Verbs = addOnce(t.Verbs, verb)
@@ -289,8 +220,11 @@ func (o operation) verb() string {
 	}
 }
 
+// Kind is a kind in a group version.
+type Kind struct{ Group, Version, Kind string }
+
 // kind returns the kind in the operation's group-version-kind extension.
-func (o operation) kind() (id kindID) {
+func (o operation) kind() (id Kind) {
 	for line := range strings.Lines(o.extension(extensionKinds)) {
 		key, value, _ := strings.Cut(line, ":")
 		value = strings.Trim(value, " \"\n")

@@ -1,14 +1,11 @@
-package catalogue
+package published
 
 import (
 	_ "embed"
 	"fmt"
-	"strings"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/yaml"
-
-	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // addedDocument holds the schemas of the types that the suite adds to those of a release or
@@ -19,7 +16,7 @@ import (
 var addedDocument string
 
 // added returns the types that the suite adds to those of every release.
-func added(v vocabulary.Vocabulary) (*Surface, error) {
+func added() (*surface, error) {
 	var document struct {
 		Types []struct {
 			Group, Version, Resource, Kind string
@@ -27,14 +24,14 @@ func added(v vocabulary.Vocabulary) (*Surface, error) {
 		} `json:"types"`
 		Definitions map[string]*spec.Schema `json:"definitions"`
 	}
-	if err := parseDocument(addedDocument, v, &document); err != nil {
+	if err := parseDocument(addedDocument, &document); err != nil {
 		return nil, fmt.Errorf("added.yaml: %w", err)
 	}
-	nameGroups(document.Definitions, v)
-	surface := &Surface{Definitions: document.Definitions}
+	nameGroups(document.Definitions)
+	more := &surface{definitions: document.Definitions}
 	for _, t := range document.Types {
 		one := &Type{
-			Group: v.Group(t.Group), Version: t.Version, Resource: t.Resource, Kind: t.Kind, ListKind: t.Kind + "List",
+			Group: original.Group(t.Group), Version: t.Version, Resource: t.Resource, Kind: t.Kind, ListKind: t.Kind + "List",
 			Verbs: []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
 		}
 		if t.Status {
@@ -42,14 +39,13 @@ func added(v vocabulary.Vocabulary) (*Surface, error) {
 				"status": {Name: "status", Kind: t.Kind, Verbs: []string{"get", "patch", "update"}},
 			}
 		}
-		surface.Types = append(surface.Types, one)
+		more.types = append(more.types, one)
 	}
-	return surface, nil
+	return more, nil
 }
 
 // parseDocument reads a file with original names of definitions.
-func parseDocument(text string, v vocabulary.Vocabulary, into any) error {
-	text = strings.ReplaceAll(text, vocabulary.K8s().Definitions, v.Definitions)
+func parseDocument(text string, into any) error {
 	asJSON, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
 		return err
@@ -58,9 +54,15 @@ func parseDocument(text string, v vocabulary.Vocabulary, into any) error {
 }
 
 // nameGroups replaces the short names of groups in the extensions of definitions.
-func nameGroups(definitions map[string]*spec.Schema, v vocabulary.Vocabulary) {
-	names := newDocumentNames(v, v)
+func nameGroups(definitions map[string]*spec.Schema) {
 	for _, schema := range definitions {
-		names.renameKinds(schema)
+		list, _ := schema.Extensions[extensionKinds].([]any)
+		for _, entry := range list {
+			if m, ok := entry.(map[string]any); ok {
+				if group, ok := m["group"].(string); ok {
+					m["group"] = original.Group(original.ShortGroup(group))
+				}
+			}
+		}
 	}
 }
