@@ -131,7 +131,7 @@ func (d *door) learn(e *typesystem.Engine) {
 // The caller holds d.learning.
 func (d *door) publish(e *typesystem.Engine) {
 	o := discovery.Options{Catalogue: e.Types, Vocabulary: d.vocabulary,
-		Version: discovery.Version(d.release), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}, CBOR: d.cbor}
+		Release: d.release, Version: discovery.Version(d.release), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}, CBOR: d.cbor}
 	if before := d.types.Load(); before != nil {
 		o.Before = before.documents
 	}

@@ -10,22 +10,31 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services/release"
 )
 
 // aggregatedKind is the kind that describes several groups at once, so that a client
 // needs only two requests.
 const aggregatedKind = "APIGroupDiscoveryList"
 
-// aggregatedForms returns the aggregated documents of some groups: the same content in
-// two versions.
-func aggregatedForms(apiGroup string, groups []apiGroup) []document {
-	forms := make([]document, 0, 2)
-	for _, version := range []string{"v2", "v2beta1"} {
-		form := newJSON(func() (any, error) { return aggregate(apiGroup+"/"+version, groups), nil })
-		form.as, form.group, form.version = aggregatedKind, apiGroup, version
-		forms = append(forms, form)
+// betaDropped is the first release without the beta version of the aggregated documents.
+var betaDropped, _ = release.Of("1.33")
+
+// aggregated returns the aggregated documents of some groups: the same content in each
+// version that the release has.
+func (o Options) aggregated(groups []apiGroup) (all []document) {
+	versions := []string{"v2"}
+	if o.Release.Before(betaDropped) {
+		versions = append(versions, "v2beta1")
 	}
-	return forms
+	apiGroup := o.Vocabulary.Group("apidiscovery.")
+	for _, version := range versions {
+		for _, form := range newNegotiated(o.Vocabulary.Protobuf, func() message { return aggregate(apiGroup+"/"+version, groups) }) {
+			form.as, form.group, form.version = aggregatedKind, apiGroup, version
+			all = append(all, form)
+		}
+	}
+	return all
 }
 
 func aggregate(apiVersion string, groups []apiGroup) *apidiscovery.APIGroupDiscoveryList {

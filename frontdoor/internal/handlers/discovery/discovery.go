@@ -28,6 +28,8 @@ type Options struct {
 	// Before are the documents that these replace, of which those about OpenAPI are used
 	// again if nothing has changed for them; nil for none.
 	Before *Documents
+	// Release is the release that is served.
+	Release release.Release
 	// Version is the release shown at /version, such as v1.21.14+portico.
 	Version version.Info
 	// CBOR adds documents in that encoding.
@@ -89,8 +91,8 @@ func minor(r release.Release) string { return strconv.Itoa(r.Minor()) }
 func (d *Documents) add(path string, forms ...document) { d.forms[path] = forms }
 
 // described returns the forms of a document about groups and types.
-func (o Options) described(value func() (any, error)) []document {
-	forms := []document{newJSON(value)}
+func (o Options) described(value func() message) []document {
+	forms := newNegotiated(o.Vocabulary.Protobuf, value)
 	if o.CBOR {
 		forms = append(forms, newCBOR(value))
 	}
@@ -100,33 +102,32 @@ func (o Options) described(value func() (any, error)) []document {
 // addGroups adds the documents about groups, versions and resource types. Those of /api
 // and /apis also have aggregated forms.
 func (d *Documents) addGroups(o Options) {
-	aggregation := o.Vocabulary.Group("apidiscovery.")
 	groups := merged(o.Catalogue, o.Extensions)
 	var core apiGroup
 	if i := slices.IndexFunc(groups, func(g apiGroup) bool { return g.name == "" }); i >= 0 {
 		core = groups[i]
 	}
 	named := slices.DeleteFunc(slices.Clone(groups), func(g apiGroup) bool { return g.name == "" })
-	versions := o.described(func() (any, error) { return coreVersions(core), nil })
-	d.add("/api", append(versions, aggregatedForms(aggregation, []apiGroup{core})...)...)
-	list := o.described(func() (any, error) { return groupList(groups), nil })
-	d.add("/apis", append(list, aggregatedForms(aggregation, named)...)...)
+	versions := o.described(func() message { return coreVersions(core) })
+	d.add("/api", append(versions, o.aggregated([]apiGroup{core})...)...)
+	list := o.described(func() message { return groupList(groups) })
+	d.add("/apis", append(list, o.aggregated(named)...)...)
 	for _, g := range groups {
 		root := "/api"
 		if g.name != "" {
 			root = "/apis/" + g.name
-			d.add(root, o.described(func() (any, error) {
+			d.add(root, o.described(func() message {
 				described := group(g)
 				described.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
-				return described, nil
+				return &described
 			})...)
 		}
 		for _, v := range g.versions {
 			if v.extension != nil {
 				continue // serves its document itself
 			}
-			d.add(root+"/"+v.name, o.described(func() (any, error) {
-				return resourceList(v.types[0].APIVersion(), v.types), nil
+			d.add(root+"/"+v.name, o.described(func() message {
+				return resourceList(v.types[0].APIVersion(), v.types)
 			})...)
 		}
 	}

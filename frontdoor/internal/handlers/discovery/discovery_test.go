@@ -9,9 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/openapi3"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
@@ -26,15 +29,20 @@ import (
 // serveDocuments starts a server with all documents in a vocabulary.
 func serveDocuments(t *testing.T, v vocabulary.Vocabulary, config ...string) *httptest.Server {
 	t.Helper()
-	runtime, err := runtimeconfig.Parse(config...)
+	return serveRelease(t, release.V121, v, config...)
+}
+
+func serveRelease(t *testing.T, served release.Release, v vocabulary.Vocabulary, config ...string) *httptest.Server {
+	t.Helper()
+	parsed, err := runtimeconfig.Parse(config...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := catalogue.New(catalogue.Options{Vocabulary: v, RuntimeConfig: runtime})
+	c, err := catalogue.New(catalogue.Options{Vocabulary: v, RuntimeConfig: parsed})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := New(Options{Catalogue: c, Vocabulary: v, Version: Version(release.V121), OtherPaths: []string{"/healthz"}})
+	d := New(Options{Catalogue: c, Vocabulary: v, Release: served, Version: Version(served), OtherPaths: []string{"/healthz"}})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := d.Serve(w, r); err != nil {
 			http.Error(w, err.Error(), int(services.AsStatus(err).Code))
@@ -281,6 +289,62 @@ func TestRuntimeConfig(t *testing.T) {
 	}
 	if response, err := server.Client().Get(server.URL + "/apis/autoscaling/v1"); err != nil || response.StatusCode != http.StatusNotFound {
 		t.Errorf("a version that is switched off: %v, %v", response.Status, err)
+	}
+}
+
+// TestEncodings reads each document in YAML and Protobuf, too, as stock clients decode them.
+func TestEncodings(t *testing.T) {
+	server := serveDocuments(t, vocabulary.K8s())
+	for _, path := range []string{"/api", "/apis", "/apis/apps", "/api/v1", "/apis/apps/v1"} {
+		decoded := map[string]runtime.Object{}
+		for _, accept := range []string{"application/json", "application/yaml", "application/vnd.kubernetes.protobuf"} {
+			request, err := http.NewRequest(http.MethodGet, server.URL+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Accept", accept)
+			response, err := server.Client().Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := io.ReadAll(response.Body)
+			response.Body.Close()
+			if err != nil || response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != accept {
+				t.Fatalf("%s as %s: %s, %s, %v", path, accept, response.Status, response.Header.Get("Content-Type"), err)
+			}
+			kind := schema.GroupVersionKind{Version: "v1", Kind: "APIVersions"} // the document of /api names no version
+			if decoded[accept], _, err = scheme.Codecs.UniversalDeserializer().Decode(data, &kind, nil); err != nil {
+				t.Fatalf("%s as %s: %v", path, accept, err)
+			}
+			decoded[accept].GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+		}
+		for accept, object := range decoded {
+			if !equality.Semantic.DeepEqual(object, decoded["application/json"]) {
+				t.Errorf("%s as %s: %#v", path, accept, object)
+			}
+		}
+	}
+}
+
+// TestAggregatedVersions reads the aggregated document in the versions of each release.
+func TestAggregatedVersions(t *testing.T) {
+	for served, codes := range map[release.Release]map[string]int{release.V121: {"v2": 200, "v2beta1": 200}, release.V136: {"v2": 200, "v2beta1": 406}} {
+		server := serveRelease(t, served, vocabulary.K8s())
+		for version, code := range codes {
+			request, err := http.NewRequest(http.MethodGet, server.URL+"/apis", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Accept", "application/json;g=apidiscovery.k8s.io;v="+version+";as=APIGroupDiscoveryList")
+			response, err := server.Client().Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response.Body.Close()
+			if response.StatusCode != code {
+				t.Errorf("%s at %s: %s", version, served, response.Status)
+			}
+		}
 	}
 }
 

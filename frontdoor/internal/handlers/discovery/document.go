@@ -13,13 +13,19 @@ import (
 	"time"
 
 	"github.com/munnerz/goautoneg"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/cbor"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
 	"github.com/portico-platform/portico/services"
 )
 
-const mediaJSON = "application/json"
+const (
+	mediaJSON = "application/json"
+	mediaYAML = "application/yaml"
+)
 
 // document is one published document, generated once and kept compressed: large ones
 // shrink tenfold, and nearly all clients accept gzip.
@@ -79,14 +85,29 @@ func newDense(value func() (any, error)) document {
 	})
 }
 
-// newCBOR returns a document in CBOR.
-func newCBOR(value func() (any, error)) document {
+// message is an object that is also a Protobuf message.
+type message interface {
+	runtime.Object
+	Marshal() ([]byte, error)
+}
+
+// newNegotiated returns the forms of an object: JSON, YAML and the Protobuf envelope.
+func newNegotiated(mediaProtobuf string, value func() message) []document {
+	return []document{
+		newJSON(func() (any, error) { return value(), nil }),
+		newDocument(mediaYAML, func() ([]byte, error) { return yaml.Marshal(value()) }),
+		newDocument(mediaProtobuf, func() ([]byte, error) {
+			v := value()
+			raw, err := v.Marshal()
+			return protobuf.AppendEnvelope(nil, v.GetObjectKind().GroupVersionKind(), raw), err
+		}),
+	}
+}
+
+// newCBOR returns an object in CBOR.
+func newCBOR(value func() message) document {
 	return newDocument(cbor.Media, func() ([]byte, error) {
-		v, err := value()
-		if err != nil {
-			return nil, err
-		}
-		plain, err := json.Marshal(v)
+		plain, err := json.Marshal(value())
 		if err != nil {
 			return nil, err
 		}
