@@ -73,6 +73,9 @@ func (h *Handlers) read(w http.ResponseWriter, r *request.Request, types ...*cat
 	if err != nil {
 		return nil, err
 	}
+	if _, err := h.Codec.Negotiate(r.Request, types[0], wire.Object); err != nil {
+		return nil, err
+	}
 	sent, err := r.ReadBody(w)
 	if err != nil {
 		return nil, err

@@ -150,6 +150,7 @@ func TestBinding(t *testing.T) {
 	b.refused(services.ReasonBadRequest, "pods/p/binding", binding("p", `,"namespace":"other"`))
 	b.refused(services.ReasonNotFound, "bindings", binding("none", ""))
 	b.refused(services.ReasonInvalid, "bindings", `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"p"},"target":{"kind":"Pod","name":"n1"}}`)
+	b.refused(services.ReasonBadRequest, "bindings", binding("", ""))
 	b.refused(services.ReasonConflict, "pods/p/binding", binding("p", `,"uid":"another"`))
 	if _, err := b.post("pods/p/binding?dryRun=All", binding("p", "")); err != nil || tree.Text(b.read(pods, "p"), "spec", "nodeName") != "" {
 		t.Errorf("dry-run: %v", err)
@@ -228,6 +229,34 @@ func TestEviction(t *testing.T) {
 	}
 	if meta := tree.Object(b.read(pods, "bound"), "metadata"); meta["deletionGracePeriodSeconds"] != int64(7) {
 		t.Errorf("the pod on a node is %v", meta)
+	}
+}
+
+// TestEvictionOfAnUnreadyPod: the budget does not count the pod, as long as it is the one that
+// was looked at.
+func TestEvictionOfAnUnreadyPod(t *testing.T) {
+	b := newBench(t)
+	b.pod("unready", `,"status":{"phase":"Running"}`)
+	b.keep(budgets, `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"x","namespace":"default","generation":1},
+		"spec":{"selector":{"matchLabels":{"a":"b"}}},"status":{"observedGeneration":1,"disruptionsAllowed":0,"currentHealthy":1,"desiredHealthy":1,"expectedPods":2}}`)
+	b.refused(services.ReasonTooManyRequests, "pods/unready/eviction", eviction("v1", "unready", `,"deleteOptions":{"preconditions":{"uid":"x"}}`))
+	b.refused(services.ReasonConflict, "pods/unready/eviction", eviction("v1", "unready", `,"deleteOptions":{"preconditions":{"resourceVersion":"1"}}`))
+	if _, err := b.post("pods/unready/eviction", eviction("v1", "unready", "")); err != nil || b.read(pods, "unready") != nil {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestNoTableOfAnAction(t *testing.T) {
+	b := newBench(t)
+	b.pod("p", "")
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "/api/v1/namespaces/default/bindings", strings.NewReader(`{}`))
+	r.Header.Set("Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
+	asked := &request.Request{Request: r, Audit: &audit.Record{}}
+	if _, err := asked.Identify(b.engine); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.handlers.Of(asked)(httptest.NewRecorder(), asked); !services.IsReason(err, services.ReasonNotAcceptable) {
+		t.Errorf("got %v", err)
 	}
 }
 

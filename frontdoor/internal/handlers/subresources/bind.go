@@ -49,9 +49,6 @@ func (h *Handlers) bind(w http.ResponseWriter, r *request.Request) error {
 
 func checkBinding(b *corev1.Binding) error {
 	var causes []services.StatusCause
-	if b.Name == "" {
-		causes = append(causes, services.StatusCause{Reason: services.CauseRequired, Field: "metadata.name", Message: "Required value"})
-	}
 	if b.Target.Kind != "" && b.Target.Kind != "Node" {
 		causes = append(causes, services.StatusCause{Reason: services.CauseNotSupported, Field: "target.kind",
 			Message: fmt.Sprintf("Unsupported value: %q: supported values: \"Node\", \"<empty>\"", b.Target.Kind)})
@@ -61,6 +58,9 @@ func checkBinding(b *corev1.Binding) error {
 	}
 	if len(causes) > 0 {
 		return services.Invalid("", "Binding", b.Name, causes)
+	}
+	if b.Name == "" {
+		return services.BadRequest("Name parameter required.")
 	}
 	return nil
 }

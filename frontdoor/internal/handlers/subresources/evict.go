@@ -61,8 +61,12 @@ func (h *Handlers) evict(w http.ResponseWriter, r *request.Request) error {
 		return err
 	}
 	if !harmless(pod) {
-		if err := h.spend(r.Context(), a, pod, dryRun); err != nil {
+		uncounted, err := h.spend(r.Context(), a, pod, dryRun)
+		if err != nil {
 			return err
+		}
+		if uncounted != "" && !givesVersion(options) {
+			return h.evictUnready(w, a, writes.Removal{Request: r, Key: r.Key(), Options: atVersion(options, live), DryRun: dryRun}, uncounted)
 		}
 	}
 	if err := h.Writes.Remove(r.Context(), writes.Removal{Request: r, Key: r.Key(), Options: options, DryRun: dryRun}); err != nil {
@@ -70,6 +74,36 @@ func (h *Handlers) evict(w http.ResponseWriter, r *request.Request) error {
 	}
 	h.done(w, a)
 	return nil
+}
+
+// evictUnready deletes a pod that a budget does not count because it is not ready, unless it
+// has changed: it may be ready now. TooManyRequests (429) for any conflict.
+func (h *Handlers) evictUnready(w http.ResponseWriter, a *action, removal writes.Removal, budget string) error {
+	err := h.Writes.Remove(a.Context(), removal)
+	if err != nil && services.AsStatus(err).Code == http.StatusConflict {
+		return stillProcessed(budget)
+	}
+	if err == nil {
+		h.done(w, a)
+	}
+	return err
+}
+
+// givesVersion reports whether a deletion has a precondition on the resourceVersion.
+func givesVersion(options *metav1.DeleteOptions) bool {
+	return options.Preconditions != nil && options.Preconditions.ResourceVersion != nil
+}
+
+// atVersion returns the options of a deletion with the resourceVersion of an object as
+// precondition.
+func atVersion(options *metav1.DeleteOptions, object services.Object) *metav1.DeleteOptions {
+	version := resource.FormatResourceVersion(object.Revision)
+	options = options.DeepCopy()
+	if options.Preconditions == nil {
+		options.Preconditions = &metav1.Preconditions{}
+	}
+	options.Preconditions.ResourceVersion = &version
+	return options
 }
 
 // harmless reports whether a pod does not serve: it has ended, has not begun, or is
@@ -80,18 +114,23 @@ func harmless(pod map[string]any) bool {
 }
 
 // spend takes one disruption from the budget of a pod; nothing when it has none.
-// TooManyRequests (429) when the budget allows none now.
-func (h *Handlers) spend(ctx context.Context, a *action, pod map[string]any, dryRun bool) error {
+// TooManyRequests (429) when the budget allows none now. uncounted is the name of the budget
+// if the pod does not count in it.
+func (h *Handlers) spend(ctx context.Context, a *action, pod map[string]any, dryRun bool) (uncounted string, err error) {
 	t := a.Engine.Types.Stored(budgets) // v1, served or not
 	matching, err := h.budgetsOf(ctx, a, t, pod)
 	switch {
 	case err != nil || len(matching) == 0:
-		return err
+		return "", err
 	case len(matching) > 1:
-		return fmt.Errorf("pod %q has more than one pod disruption budget, which eviction does not support", a.Name)
+		return "", fmt.Errorf("pod %q has more than one pod disruption budget, which eviction does not support", a.Name)
 	}
-	return h.Writes.Amend(ctx, writes.Amendment{Engine: a.Engine, Type: t, Key: matching[0], DryRun: dryRun,
-		Change: func(budget map[string]any) error { return h.decrement(budget, pod) }})
+	err = h.Writes.Amend(ctx, writes.Amendment{Engine: a.Engine, Type: t, Key: matching[0], DryRun: dryRun,
+		Change: func(budget map[string]any) (err error) {
+			uncounted, err = h.decrement(budget, pod)
+			return err
+		}})
+	return uncounted, err
 }
 
 // budgetsOf returns the budgets that select a pod.
@@ -118,29 +157,34 @@ func (h *Handlers) budgetsOf(ctx context.Context, a *action, t *catalogue.Type, 
 
 // decrement takes one disruption from a budget and notes the pod in it, until its
 // controller sees the pod go. A pod that is not ready does not count as long as
-// enough others are.
-func (h *Handlers) decrement(object, pod map[string]any) error {
+// enough others are; uncounted is then the name of the budget.
+func (h *Handlers) decrement(object, pod map[string]any) (uncounted string, err error) {
 	budget, err := as[policyv1.PodDisruptionBudget](object)
 	if err != nil {
-		return err
+		return "", err
 	}
 	s := budget.Status
 	switch {
 	case !ready(pod) && s.DesiredHealthy > 0 && s.CurrentHealthy >= s.DesiredHealthy:
-		return nil
+		return budget.Name, nil
 	case s.ObservedGeneration < budget.Generation:
-		return tooMany(10, fmt.Sprintf("The disruption budget %s is still being processed by the server.", budget.Name))
+		return "", stillProcessed(budget.Name)
 	case s.DisruptionsAllowed < 0:
-		return services.Forbidden("policy", "poddisruptionbudget", budget.Name, "pdb disruptions allowed is negative")
+		return "", services.Forbidden("policy", "poddisruptionbudget", budget.Name, "pdb disruptions allowed is negative")
 	case len(s.DisruptedPods) > mostDisrupted:
-		return services.Forbidden("policy", "poddisruptionbudget", budget.Name, "DisruptedPods map too big - too many evictions not confirmed by PDB controller")
+		return "", services.Forbidden("policy", "poddisruptionbudget", budget.Name, "DisruptedPods map too big - too many evictions not confirmed by PDB controller")
 	case s.DisruptionsAllowed == 0:
-		return tooMany(0, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", budget.Name, s.DesiredHealthy, s.CurrentHealthy))
+		return "", tooMany(0, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", budget.Name, s.DesiredHealthy, s.CurrentHealthy))
 	}
 	status := tree.Object(object, "status")
 	status["disruptionsAllowed"] = int64(s.DisruptionsAllowed - 1)
 	tree.Object(status, "disruptedPods")[tree.Text(pod, "metadata", "name")] = h.Now().UTC().Format(time.RFC3339)
-	return nil
+	return "", nil
+}
+
+// stillProcessed is the 429 of a budget whose status is out of date.
+func stillProcessed(budget string) error {
+	return tooMany(10, fmt.Sprintf("The disruption budget %s is still being processed by the server.", budget))
 }
 
 // tooMany is the 429 of a budget that allows no disruption now.
