@@ -260,6 +260,15 @@ func TestConverter(t *testing.T) {
 		if fields, _ = value.ToFieldSet(); !strings.Contains(fields.String(), `.spec.ports[port=80,protocol="TCP"].port`) {
 			t.Errorf("ports of a service are a map, and the fields are %s", fields)
 		}
+		pod := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Pod", "spec": map[string]any{"containers": []any{map[string]any{"image": "a"}}},
+		}}
+		if value, err = converter.ObjectToTyped(pod); err != nil {
+			t.Fatal(err)
+		}
+		if fields, _ = value.ToFieldSet(); !strings.Contains(fields.String(), `.spec.containers[name=""].image`) {
+			t.Errorf("a container without a name has an empty one, and the fields are %s", fields)
+		}
 	})
 }
 
