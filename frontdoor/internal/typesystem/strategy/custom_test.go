@@ -1,6 +1,7 @@
 package strategy
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -9,6 +10,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -34,6 +37,31 @@ type terminating struct{ Definitions }
 
 func (terminating) MarkTerminating(obj map[string]any, now time.Time) {
 	crd.MarkTerminating(obj, vocabulary.K8s(), now)
+}
+
+// TestDeletionOfADefinition: the first deletion has no propagation policy, because the objects
+// go first; the second one has.
+func TestDeletionOfADefinition(t *testing.T) {
+	w := write(t, "apiextensions.k8s.io", "customresourcedefinitions")
+	w.Definitions = terminating{}
+	foreground := metav1.DeletePropagationForeground
+	object := map[string]any{"metadata": map[string]any{"name": "a"}}
+	w.PrepareDelete(object, &metav1.DeleteOptions{PropagationPolicy: &foreground})
+	meta := Metadata(object)
+	cleanup := vocabulary.K8s().DefinitionFinalizer()
+	if got := rules.List(meta, "finalizers"); !Deleting(object) || !reflect.DeepEqual(got, []any{cleanup}) || meta["deletionGracePeriodSeconds"] != nil {
+		t.Errorf("first: %v", meta)
+	}
+	w.PrepareDelete(object, &metav1.DeleteOptions{PropagationPolicy: &foreground})
+	if got := rules.List(meta, "finalizers"); !reflect.DeepEqual(got, []any{cleanup, "foregroundDeletion"}) || meta["deletionGracePeriodSeconds"] != int64(0) {
+		t.Errorf("second: %v", meta)
+	}
+	other := "other"
+	err := CheckPreconditions(w.Type, &metav1.Preconditions{ResourceVersion: &other}, services.Object{Key: resource.Key{Name: "a"}, Revision: 7})
+	const want = `Operation cannot be fulfilled on customresourcedefinitions.apiextensions.k8s.io "a": Precondition failed: ResourceVersion in precondition: other, ResourceVersion in object meta: 7`
+	if status := services.AsStatus(err); status.Code != 409 || status.Message != want {
+		t.Errorf("precondition: %v", err)
+	}
 }
 
 // TestDeletionCounts: a deletion request increments the generation of a custom resource,

@@ -19,6 +19,9 @@ func CheckPreconditions(t *catalogue.Type, p *metav1.Preconditions, current serv
 		return nil
 	}
 	conflict := func(what, want, is, happened string) error {
+		if t.Behavior.DefinesTypes {
+			return services.Conflict(t.Group, t.Resource, current.Key.Name, fmt.Sprintf("Precondition failed: %s in precondition: %s, %s in object meta: %s", what, want, what, is))
+		}
 		return services.Conflict(t.Group, t.Kind, current.Key.Name,
 			fmt.Sprintf("the %s in the precondition (%s) does not match the %s in record (%s). The object might have been %s", what, want, what, is, happened))
 	}
@@ -38,6 +41,12 @@ func (w Write) PrepareDelete(obj map[string]any, options *metav1.DeleteOptions) 
 	meta := Metadata(obj)
 	first := !Deleting(obj)
 	if !first && heldBySpec(w.Type, obj) {
+		return
+	}
+	if first && w.Type.Behavior.DefinesTypes {
+		// The objects go first: the propagation policy has no effect.
+		meta["deletionTimestamp"] = w.Now.UTC().Format(time.RFC3339)
+		w.Definitions.MarkTerminating(obj, w.Now)
 		return
 	}
 	grace := w.grace(obj, options)
@@ -63,9 +72,6 @@ func (w Write) PrepareDelete(obj map[string]any, options *metav1.DeleteOptions) 
 		delete(meta, "deletionGracePeriodSeconds")
 	}
 	w.run(w.Type.Behavior.PrepareDelete, obj, nil)
-	if first && w.Type.Behavior.DefinesTypes {
-		w.Definitions.MarkTerminating(obj, w.Now)
-	}
 }
 
 // grace returns the grace period in seconds; 0 for most kinds.
