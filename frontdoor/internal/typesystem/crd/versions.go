@@ -1,6 +1,7 @@
 package crd
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -160,7 +161,12 @@ func (c *check) schemaOf(holder map[string]any, keepAll bool, where *field.Path)
 		return
 	}
 	reader := &compiler{vocabulary: c.Vocabulary}
+	root := where
 	structural.Each(raw, where, func(s map[string]any, where *field.Path) {
+		if where == root { // the default of a whole object has its apiVersion and kind
+			s = maps.Clone(s)
+			s[c.Vocabulary.Extension+"embedded-resource"] = true
+		}
 		switch {
 		case s["default"] == nil:
 		case !c.relaxed.defaults:

@@ -50,6 +50,14 @@ var refused = []string{"$ref", "id", "definitions", "dependencies", "patternProp
 func (c *Schemas) Check(s map[string]any, at *field.Path) {
 	c.schema(s, atRoot, at)
 	c.complete(s, at)
+	if c.Any() {
+		return
+	}
+	Each(s, at, func(below map[string]any, _ *field.Path) {
+		if rules.Text(below, "$schema") != "" {
+			c.Invalid(at, "", "OpenAPIV3Schema 'schema' is not supported") // as Kubernetes says it, whichever schema has it
+		}
+	})
 }
 
 // CheckKeywords validates only that the keywords of a schema are allowed and have the right
@@ -118,7 +126,7 @@ func (c *Schemas) keywords(s map[string]any, at *field.Path) {
 		}
 	}
 	for _, name := range refused {
-		if value := s[name]; value != nil && (value != "" || name == "$ref") {
+		if value := s[name]; value != nil && (value != "" || name == "$ref") && !(empty(value) && (name == "definitions" || name == "patternProperties")) {
 			c.Forbidden(at.Field(name), name+" is not supported")
 		}
 	}
@@ -136,6 +144,12 @@ func (c *Schemas) keywords(s map[string]any, at *field.Path) {
 	if _, isList := s["items"].([]any); isList {
 		c.Forbidden(at.Field("items"), "items must be a schema object and not an array")
 	}
+}
+
+// empty reports whether a value is an object without fields.
+func empty(value any) bool {
+	m, ok := value.(map[string]any)
+	return ok && len(m) == 0
 }
 
 func isOf(value any, kind string) bool {
@@ -171,7 +185,7 @@ func (c *Schemas) kind(s map[string]any, where level, at *field.Path) {
 	case kind == "" && !open:
 		c.Required(at.Field("type"), "must not be empty "+[]string{"at the root", "for specified array items", "for specified object fields"}[where])
 	}
-	if where == atRoot && kind != "object" && slices.Contains(knownTypes, kind) {
+	if where == atRoot && kind != "" && kind != "object" {
 		c.Invalid(at.Field("type"), kind, "must be object at the root")
 	}
 	if kind == "array" && s["items"] == nil {
