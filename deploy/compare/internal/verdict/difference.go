@@ -28,8 +28,9 @@ func Compare(kind, step string, portico, peer map[string]any) (all []Difference)
 	found := func(path string, portico, peer any) {
 		all = append(all, Difference{Kind: kind, Step: step, Path: path, Portico: text(portico), Peer: text(peer)})
 	}
+	named := isDiscovery(portico) && isDiscovery(peer)
 	for _, key := range []string{"type", "warnings", "body"} {
-		compare(key, field(portico, key), field(peer, key), found)
+		compareTree(key, field(portico, key), field(peer, key), found, named)
 	}
 	return all
 }
@@ -37,20 +38,24 @@ func Compare(kind, step string, portico, peer map[string]any) (all []Difference)
 // absent is the value of a missing field or item.
 type absent struct{}
 
-// compare calls found for each value that differs.
-func compare(path string, portico, peer any, found func(path string, portico, peer any)) {
+// compareTree calls found for each value that differs. Items of lists are compared by name if
+// named is set, else by position.
+func compareTree(path string, portico, peer any, found func(path string, portico, peer any), named bool) {
 	switch a := portico.(type) {
 	case map[string]any:
 		if b, ok := peer.(map[string]any); ok {
 			for _, key := range keys(a, b) {
-				compare(path+"."+key, field(a, key), field(b, key), found)
+				compareTree(path+"."+key, field(a, key), field(b, key), found, named)
 			}
 			return
 		}
 	case []any:
 		if b, ok := peer.([]any); ok {
+			if named && compareNamed(path, a, b, found) {
+				return
+			}
 			for i := range max(len(a), len(b)) {
-				compare(fmt.Sprintf("%s[%d]", path, i), item(a, i), item(b, i), found)
+				compareTree(fmt.Sprintf("%s[%d]", path, i), item(a, i), item(b, i), found, named)
 			}
 			return
 		}

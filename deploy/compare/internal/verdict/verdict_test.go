@@ -17,6 +17,15 @@ func object(fields ...string) map[string]any {
 	return o
 }
 
+// resources returns a discovery document with resources of some names.
+func resources(names ...string) map[string]any {
+	var list []any
+	for _, name := range names {
+		list = append(list, object("name", name))
+	}
+	return map[string]any{"kind": "APIResourceList", "resources": list}
+}
+
 func TestCompareFinds(t *testing.T) {
 	cases := []struct {
 		name          string
@@ -29,6 +38,9 @@ func TestCompareFinds(t *testing.T) {
 		{"another type", answer("200", object("a", "b")), answer("200", "text"), "body"},
 		{"an item", answer("200", []any{"a"}), answer("200", []any{"a", object("b", "c")}), "body[1]"},
 		{"a code, and no more", answer("201", object("a", "b")), answer("422", object("kind", "Status", "message", "no")), "code"},
+		{"a resource by its name", answer("200", resources("b", "c")), answer("200", resources("a", "b", "c")), "body.resources[a]"},
+		{"the order of resources", answer("200", resources("b", "c", "d")), answer("200", resources("a", "c", "b")), "body.resources[a] body.resources[d] body.resources.order"},
+		{"resources of one name", answer("200", resources("b", "b")), answer("200", resources("b", "c")), "body.resources[1].name"},
 		{"null is not nothing", answer("200", map[string]any{"a": nil}), answer("200", object()), "body.a"},
 	}
 	for _, c := range cases {

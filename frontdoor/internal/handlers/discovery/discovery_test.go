@@ -179,6 +179,9 @@ func TestResourceLists(t *testing.T) {
 		} {
 			var list metav1.APIResourceList
 			get(t, server, want.path, &list)
+			if core := want.path == "/api/v1"; core != (list.APIVersion == "") {
+				t.Errorf("%s has apiVersion %q", want.path, list.APIVersion)
+			}
 			i := slices.IndexFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == want.resource.Name })
 			if i < 0 {
 				t.Errorf("%s: no %s in %s", v.Name, want.resource.Name, want.path)
@@ -312,7 +315,7 @@ func TestEncodings(t *testing.T) {
 			if err != nil || response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != accept {
 				t.Fatalf("%s as %s: %s, %s, %v", path, accept, response.Status, response.Header.Get("Content-Type"), err)
 			}
-			kind := schema.GroupVersionKind{Version: "v1", Kind: "APIVersions"} // the document of /api names no version
+			kind := schema.GroupVersionKind{Version: "v1"} // the documents of the core group name no version
 			if decoded[accept], _, err = scheme.Codecs.UniversalDeserializer().Decode(data, &kind, nil); err != nil {
 				t.Fatalf("%s as %s: %v", path, accept, err)
 			}

@@ -46,12 +46,19 @@ func group(g apiGroup) metav1.APIGroup {
 	return described
 }
 
+// unversioned are the groups whose documents have no apiVersion: clients from before it know
+// them.
+var unversioned = []string{"", "extensions"}
+
 // resourceList returns the document of one group version: each type, followed by its
 // subresources.
 func resourceList(groupVersion string, types []*catalogue.Type) *metav1.APIResourceList {
 	list := &metav1.APIResourceList{
 		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
 		GroupVersion: groupVersion,
+	}
+	if slices.Contains(unversioned, types[0].Group) {
+		list.APIVersion = ""
 	}
 	for _, t := range types {
 		list.APIResources = append(list.APIResources, metav1.APIResource{
