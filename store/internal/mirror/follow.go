@@ -20,7 +20,11 @@ import (
 )
 
 const (
-	loadPage = 500 // objects per range request of a load
+	// A range request of a load is limited to as many objects as have pageBytes if they are as
+	// large as those of the page before, between leastPage and mostPage: for each page etcd
+	// visits the keys of all objects that follow, so that many pages take quadratic time.
+	leastPage, mostPage = 500, 10_000
+	pageBytes           = 16 << 20
 	// The delay between attempts doubles while they keep failing.
 	retryDelay    = 10 * time.Millisecond
 	maxRetryDelay = 5 * time.Second
@@ -100,26 +104,35 @@ func (m *Mirror) load(ctx context.Context) error {
 	m.enter(of)
 	end := clientv3.GetPrefixRangeEnd(resource.Root)
 	tree := new(objects)
-	from, revision := resource.Root, int64(0)
+	from, revision, limit := resource.Root, int64(0), int64(leastPage)
 	for {
-		page, err := m.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(loadPage), clientv3.WithRev(revision))
+		page, err := m.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(limit), clientv3.WithRev(revision))
 		if err != nil {
 			return fmt.Errorf("loading all objects: %w", err)
 		}
 		if revision == 0 {
 			revision = page.Header.Revision
 		}
+		bytes := 0
 		for _, kv := range page.Kvs {
+			bytes += len(kv.Value)
 			if c := m.changeOf(kv); c.object != nil {
 				tree.Set(c.path, c.object)
 			}
 		}
+		limit = nextPage(len(page.Kvs), bytes)
 		if !page.More {
 			m.reset(tree, revision, of)
 			return nil
 		}
 		from = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
 	}
+}
+
+// nextPage returns the limit of the page after one of objects with values of so many
+// bytes.
+func nextPage(objects, bytes int) int64 {
+	return int64(min(max(leastPage, objects*pageBytes/max(bytes, 1)), mostPage))
 }
 
 // changeOf decodes a value of etcd. An undecodable one is logged and counts as deleted, so

@@ -139,3 +139,22 @@ func TestWaitersWakeAtTheirRevision(t *testing.T) {
 		t.Errorf("woken too early or never: %v; still awaited: %v", wrong, m.awaited())
 	}
 }
+
+// TestPagesOfALoadFollowTheSizeOfObjects: the pages of a load are few, and hold neither many
+// bytes nor very many objects.
+func TestPagesOfALoadFollowTheSizeOfObjects(t *testing.T) {
+	for _, c := range []struct {
+		what           string
+		objects, bytes int
+		want           int64
+	}{
+		{"pods of 6 KiB", 500, 500 * 6 << 10, 2730},
+		{"small objects", 500, 500 * 200, mostPage},
+		{"objects of 1 MiB", 2730, 2730 << 20, leastPage},
+		{"no bytes", 1, 0, mostPage},
+	} {
+		if got := nextPage(c.objects, c.bytes); got != c.want {
+			t.Errorf("%s: a page of %d, want %d", c.what, got, c.want)
+		}
+	}
+}
