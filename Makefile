@@ -182,7 +182,11 @@ bench-peer: build ## measure Portico beside the reference server, as ratios
 
 .PHONY: bench-floor
 bench-floor: build ## measure lists beside a plain TLS server that sends the same bytes from memory
-	go run ./deploy/bench -portico bin/portico -floor $(ARGS)
+	go run ./deploy/bench -portico bin/portico -only '^list as JSON, repeated' $(ARGS)
+
+.PHONY: bench-size
+bench-size: build ## measure Portico with 100,000 pods beside 10,000; TMPDIR needs 3 GB
+	go run ./deploy/bench -portico bin/portico -pods 100000 -beside 10000 -settle 30s -rounds 1 $(ARGS)
 
 BEFORE ?= HEAD~1
 AFTER  ?= HEAD

@@ -83,7 +83,7 @@ func TestEveryScenarioIsNamedAndHasGoals(t *testing.T) {
 }
 
 func TestTheFloorSendsItsFile(t *testing.T) {
-	file := filepath.Join(t.TempDir(), floorList)
+	file := filepath.Join(t.TempDir(), "list")
 	handler := floor.Handler(file)
 	answer := func() *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()

@@ -29,7 +29,7 @@ type settings struct {
 	portico, peer string
 	before        string
 	processes     string
-	floor         bool
+	beside        int
 	permissions   string
 	url, token    string
 	pids          []int
@@ -42,6 +42,8 @@ type settings struct {
 	duration       time.Duration
 	idlePeriod     time.Duration
 	rounds         int
+
+	work string // a folder for all files
 }
 
 func main() {
@@ -53,7 +55,7 @@ func main() {
 	flag.StringVar(&s.portico, "portico", "", "program of the all-in-one to start and measure")
 	flag.StringVar(&s.peer, "peer", "", "folder with the programs apiserver and etcd to start and measure as the peer")
 	flag.StringVar(&s.before, "before", "", "program of an earlier all-in-one to measure beside -portico; the exit status is 1 if -portico needs more CPU beyond noise")
-	flag.BoolVar(&s.floor, "floor", false, "measure lists beside a plain TLS server that sends the same bytes from memory")
+	flag.IntVar(&s.beside, "beside", 0, "start -portico a second time with this number of pods, and compare with it what depends on their number")
 	flag.StringVar(&s.processes, "processes", "", "folder with the programs of the services, etcd and nats to start as separate processes and measure beside the all-in-one")
 	flag.StringVar(&s.permissions, "nats-permissions", "deploy/nats/permissions.conf", "NATS configuration with the users of -processes")
 	flag.StringVar(&s.url, "url", "", "measure a running server at this base URL (https)")
@@ -106,12 +108,12 @@ func run(ctx context.Context, s *settings) (err error) {
 	if err := s.pairs().Enough(s.rounds, len(selected)); err != nil {
 		return err
 	}
-	work, err := os.MkdirTemp("", "bench-")
+	s.work, err = os.MkdirTemp("", "bench-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
-	targets, err := begin(ctx, s, work)
+	defer os.RemoveAll(s.work)
+	targets, err := begin(ctx, s)
 	defer func() {
 		for _, t := range targets {
 			t.stop()
@@ -120,7 +122,7 @@ func run(ctx context.Context, s *settings) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := prepare(ctx, s, work, selected, targets); err != nil {
+	if err := prepare(ctx, s, selected, targets); err != nil {
 		return err
 	}
 	report := figures.Report{Summary: s.summary(targets), Servers: names(targets), Pairs: s.pairs(), Markdown: s.markdown}
@@ -141,8 +143,8 @@ func run(ctx context.Context, s *settings) (err error) {
 }
 
 // begin starts the targets. Targets that are returned with an error must be stopped too.
-func begin(ctx context.Context, s *settings, work string) (targets []*target, err error) {
-	for _, start := range starters(s, work) {
+func begin(ctx context.Context, s *settings) (targets []*target, err error) {
+	for _, start := range starters(s) {
 		t, err := start(ctx)
 		if t != nil {
 			targets = append(targets, t)
@@ -184,7 +186,7 @@ func choose(all []scenario, only string) (chosen []scenario, err error) {
 }
 
 // prepare creates the pods if a scenario needs them, and waits until the servers are idle.
-func prepare(ctx context.Context, s *settings, work string, selected []scenario, targets []*target) error {
+func prepare(ctx context.Context, s *settings, selected []scenario, targets []*target) error {
 	needed := false
 	for _, sc := range selected {
 		needed = needed || sc.pods
@@ -193,14 +195,8 @@ func prepare(ctx context.Context, s *settings, work string, selected []scenario,
 		return nil
 	}
 	for _, t := range targets {
-		fmt.Fprintf(os.Stderr, "%-8s preparing %d pods\n", t.name, s.pods)
-		var err error
-		if t.fixed {
-			err = t.record(ctx, targets[0], work)
-		} else {
-			err = t.fill(ctx, s.pods)
-		}
-		if err != nil {
+		fmt.Fprintf(os.Stderr, "%-8s preparing %d pods\n", t.name, t.pods)
+		if err := t.fill(ctx); err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
 	}

@@ -20,25 +20,25 @@ const fillers = 16
 func podName(i int) string { return fmt.Sprintf("pod-%06d", i) }
 
 // fill creates the pods that are read.
-func (t *target) fill(ctx context.Context, n int) error {
-	return t.everyPod(ctx, n, func(c *wire.Conn, i int) error { return ensure(c, pods, load.Pod(podName(i), i)) })
+func (t *target) fill(ctx context.Context) error {
+	return t.everyPod(ctx, func(c *wire.Conn, i int) error { return ensure(c, pods, load.Pod(podName(i), i)) })
 }
 
 // touch changes every pod, so that no encoding of an earlier list is cached.
-func (t *target) touch(ctx context.Context, n int) error {
+func (t *target) touch(ctx context.Context) error {
 	t.touched++
 	clear(t.listed)
 	body := fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/touched":"%d"}}}`, t.touched)
-	return t.everyPod(ctx, n, func(c *wire.Conn, i int) error {
+	return t.everyPod(ctx, func(c *wire.Conn, i int) error {
 		_, err := c.Do(wire.Request{Method: http.MethodPatch, Path: pods + "/" + podName(i), Type: mergePatchType, Body: body}, nil)
 		return err
 	})
 }
 
-func (t *target) everyPod(ctx context.Context, n int, do func(c *wire.Conn, i int) error) error {
+func (t *target) everyPod(ctx context.Context, do func(c *wire.Conn, i int) error) error {
 	return load.Each(ctx, fillers, func(ctx context.Context, filler int) error {
 		c, err := t.dial(ctx)
-		for i := filler; i < n && err == nil; i += fillers {
+		for i := filler; i < t.pods && err == nil; i += fillers {
 			err = do(c, i)
 		}
 		return err
@@ -78,7 +78,7 @@ func lists(clients int, accept string) func(context.Context, *measurement) error
 func firstList(accept string) func(context.Context, *measurement) error {
 	return func(ctx context.Context, m *measurement) error {
 		if m.listed[accept] {
-			if err := m.touch(ctx, m.settings.pods); err != nil {
+			if err := m.touch(ctx); err != nil {
 				return err
 			}
 		}
@@ -110,7 +110,7 @@ func (m *measurement) list(ctx context.Context, n int, next func() func() bool, 
 	return m.measure(ctx, func() (load.Samples, error) {
 		return all.Run(ctx, next(), func(_ int, c *wire.Conn) (int64, error) {
 			size, err := c.Do(wire.Request{Method: http.MethodGet, Path: pods, Accept: accept}, nil)
-			if err == nil && size < int64(m.settings.pods)*minPodBytes {
+			if err == nil && size < int64(m.pods)*minPodBytes {
 				err = fmt.Errorf("a list of only %d bytes", size)
 			}
 			return size, err
@@ -125,7 +125,7 @@ func get(clients int) func(context.Context, *measurement) error {
 		if err != nil {
 			return err
 		}
-		paths := make([]string, m.settings.pods)
+		paths := make([]string, m.pods)
 		for i := range paths {
 			paths[i] = pods + "/" + podName(i)
 		}
@@ -171,7 +171,7 @@ func (m *measurement) startWatch(ctx context.Context, query string) (took time.D
 		return 0, 0, err
 	}
 	began := time.Now()
-	events, want := 0, m.settings.pods
+	events, want := 0, m.pods
 	var last []byte
 	if query == streamedList {
 		want++ // the bookmark

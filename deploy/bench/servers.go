@@ -3,45 +3,47 @@ package main
 import (
 	"cmp"
 	"context"
-	"os"
+	"fmt"
 	"path/filepath"
-	"time"
 
-	"github.com/portico-platform/portico/deploy/bench/internal/floor"
-	"github.com/portico-platform/portico/deploy/internal/load"
 	"github.com/portico-platform/portico/deploy/internal/servers"
 )
 
+// launch starts a server with its data in a folder; it continues with what is there.
+type launch func(work string) (*servers.Server, error)
+
 // starters returns functions that start the targets, in the order of measurement.
-func starters(s *settings, work string) (all []func(context.Context) (*target, error)) {
-	if s.processes != "" {
+func starters(s *settings) (all []func(context.Context) (*target, error)) {
+	add := func(name, folder string, pods int, begin launch) {
 		all = append(all, func(ctx context.Context) (*target, error) {
-			return start(ctx, func(programs, work string, _ ...string) (*servers.Server, error) {
-				return servers.StartProcesses(programs, s.permissions, work)
-			}, s.processes, work)
+			t := newTarget(name, "", pods)
+			t.begin, t.work = begin, filepath.Join(s.work, folder)
+			return t, t.start(ctx)
+		})
+	}
+	allInOne := func(program string) launch {
+		return func(work string) (*servers.Server, error) { return servers.StartPortico(program, work) }
+	}
+	if s.processes != "" {
+		add("", "", s.pods, func(work string) (*servers.Server, error) {
+			return servers.StartProcesses(s.processes, s.permissions, work)
 		})
 	}
 	if s.portico != "" {
-		all = append(all, func(ctx context.Context) (*target, error) { return start(ctx, servers.StartPortico, s.portico, work) })
+		add("", "", s.pods, allInOne(s.portico))
+	}
+	if s.beside > 0 {
+		add(fmt.Sprintf("%d pods", s.beside), "beside", s.beside, allInOne(s.portico))
 	}
 	if s.before != "" {
-		all = append(all, func(ctx context.Context) (*target, error) {
-			t, err := start(ctx, servers.StartPortico, s.before, filepath.Join(work, "before"))
-			if t != nil {
-				t.name = "before"
-			}
-			return t, err
-		})
-	}
-	if s.floor {
-		all = append(all, func(context.Context) (*target, error) { return startFloor(work) })
+		add("before", "before", s.pods, allInOne(s.before))
 	}
 	if s.peer != "" {
-		all = append(all, func(ctx context.Context) (*target, error) { return start(ctx, servers.StartPeer, s.peer, work) })
+		add("", "", s.pods, func(work string) (*servers.Server, error) { return servers.StartPeer(s.peer, work) })
 	}
 	if s.url != "" {
 		all = append(all, func(ctx context.Context) (*target, error) {
-			t := newTarget("url", s.url)
+			t := newTarget("url", s.url, s.pods)
 			t.token, t.pids = s.token, s.pids
 			return t, t.await(ctx)
 		})
@@ -49,55 +51,24 @@ func starters(s *settings, work string) (all []func(context.Context) (*target, e
 	return all
 }
 
-// floorList is the file with the list of the plain TLS server.
-const floorList = "list"
-
-// startFloor starts the plain TLS server. It has a list after record.
-func startFloor(work string) (*target, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	file := filepath.Join(work, floorList)
-	server, err := servers.StartFloor(program, floor.Command, file, work)
-	if server == nil {
-		return nil, err
-	}
-	t := newTarget(server.Name, server.URL)
-	t.server, t.pids, t.parts = server, server.Processes(), server.Names()
-	t.fixed = true
-	return t, err
-}
-
-// record gives the plain TLS server the list of another one, and waits until it sends it.
-func (t *target) record(ctx context.Context, other *target, work string) error {
-	body, err := other.get(ctx, pods)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(work, floorList), body, 0o600)
-	}
-	for err == nil {
-		if _, missing := t.get(ctx, pods); missing == nil {
-			return nil
-		}
-		err = load.Pause(ctx, 100*time.Millisecond)
-	}
-	return err
-}
-
-// start starts a server and waits until it is ready.
-func start(ctx context.Context, begin func(program, work string, flags ...string) (*servers.Server, error), program, work string) (*target, error) {
-	server, err := begin(program, work)
-	if server == nil {
-		return nil, err
-	}
-	t := newTarget(server.Name, server.URL)
-	t.server, t.pids, t.parts = server, server.Processes(), server.Names()
-	if err != nil {
-		return t, err
+// start starts the server of a new target and waits until it is ready.
+func (t *target) start(ctx context.Context) error {
+	if err := t.launch(); err != nil {
+		return err
 	}
 	if err := t.await(ctx); err != nil {
-		return t, err
+		return err
 	}
-	t.version = cmp.Or(server.Version, t.version)
-	return t, nil
+	t.version = cmp.Or(t.server.Version, t.version)
+	return nil
+}
+
+// launch starts the target's server.
+func (t *target) launch() error {
+	server, err := t.begin(t.work)
+	if server != nil {
+		t.name, t.url = cmp.Or(t.name, server.Name), server.URL
+		t.server, t.pids, t.parts = server, server.Processes(), server.Names()
+	}
+	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -25,7 +24,9 @@ type target struct {
 	server                    *servers.Server // unless it was running before
 	pids                      []int
 	parts                     []string // the names of the processes, if they are known
-	fixed                     bool     // it has a list of the pods of another target, and no API
+	begin                     launch   // nil for a server that was running before
+	work                      string   // the folder of its data
+	pods                      int      // that are read
 
 	created atomic.Int64    // number of objects with numbered names
 	touched int64           // how often touch was called
@@ -33,8 +34,8 @@ type target struct {
 	atRest  int64           // resident memory with the pods, before anything else
 }
 
-func newTarget(name, url string) *target {
-	return &target{name: name, url: strings.TrimSuffix(url, "/"), token: servers.AdminToken, listed: map[string]bool{}}
+func newTarget(name, url string, pods int) *target {
+	return &target{name: name, url: strings.TrimSuffix(url, "/"), pods: pods, token: servers.AdminToken, listed: map[string]bool{}}
 }
 
 func (t *target) stop() {
@@ -48,15 +49,8 @@ func (t *target) stop() {
 func (t *target) await(ctx context.Context) error {
 	waiting, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
-	for {
-		_, ready := t.get(waiting, "/readyz")
-		_, found := t.get(waiting, namespaces+"/default")
-		if ready == nil && found == nil {
-			break
-		}
-		if load.Pause(waiting, 100*time.Millisecond) != nil {
-			return fmt.Errorf("%s is not ready within %v: %v, %v", t.name, waitTimeout, ready, found)
-		}
+	if err := t.ready(waiting, 100*time.Millisecond); err != nil {
+		return err
 	}
 	body, err := t.get(ctx, "/version")
 	if err != nil {
@@ -68,6 +62,11 @@ func (t *target) await(ctx context.Context) error {
 	}
 	t.version = version.GitVersion
 	return t.make(ctx, namespaces, []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+written+`"}}`))
+}
+
+// ready waits until the target is ready and the namespace default exists.
+func (t *target) ready(ctx context.Context, pause time.Duration) error {
+	return t.answers(ctx, pause, "/readyz", namespaces+"/default")
 }
 
 // at returns what connections of the load lead to.

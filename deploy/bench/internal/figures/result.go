@@ -27,6 +27,10 @@ type Result struct {
 	// The server's resident memory in bytes: the maximum during the run, and before all
 	// measurements.
 	Memory, AtRest int64
+	// Floor is the same load on a plain TLS server; nil if it was not measured.
+	Floor *Result
+	// Fsync is the time of an fsync on the disk of the server; 0 if it was not measured.
+	Fsync time.Duration
 }
 
 // String returns all figures in one line.
@@ -45,22 +49,24 @@ type Metric int
 
 // The figures.
 const (
-	Throughput Metric = iota // operations a second
-	Median                   // latency
-	Tail                     // latency of the slowest hundredth
-	ServerCPU                // for each operation
-	LoadCPU                  // for each operation, of the load itself
-	Size                     // bytes received for each operation
-	Memory                   // maximum resident memory
-	Growth                   // of the memory since the server was idle
-	Others                   // cores used by other processes
-	metrics                  // the number of metrics
+	Throughput  Metric = iota // operations a second
+	Median                    // latency
+	Tail                      // latency of the slowest hundredth
+	ServerCPU                 // for each operation
+	LoadCPU                   // for each operation, of the load itself
+	Size                      // bytes received for each operation
+	Memory                    // maximum resident memory
+	Growth                    // of the memory since the server was idle
+	Others                    // cores used by other processes
+	AboveFloor                // server CPU in multiples of that of a plain TLS server
+	BeyondFsync               // median latency less the time of an fsync
+	metrics                   // the number of metrics
 )
 
 // String returns the figure's name in a report.
 func (m Metric) String() string {
 	return [...]string{"per second", "p50", "p99", "server CPU per operation", "load CPU per operation",
-		"size", "memory", "memory growth", "others' cores"}[m]
+		"size", "memory", "memory growth", "others' cores", "of a plain TLS server's CPU", "p50 beyond fsync"}[m]
 }
 
 // applies reports whether a result has the figure: most figures need operations.
@@ -70,6 +76,10 @@ func (m Metric) applies(r Result) bool {
 		return r.AtRest > 0
 	case Memory, Others:
 		return true
+	case AboveFloor:
+		return r.Floor != nil
+	case BeyondFsync:
+		return r.Fsync > 0
 	}
 	return r.Operations > 0
 }
@@ -96,6 +106,12 @@ func (m Metric) of(r Result) float64 {
 		return float64(r.Memory - r.AtRest)
 	case Others:
 		return float64(r.Others) / float64(r.Elapsed)
+	case AboveFloor:
+		if r.Floor != nil {
+			return ServerCPU.of(r) / ServerCPU.of(*r.Floor)
+		}
+	case BeyondFsync:
+		return r.quantile(0.5) - float64(r.Fsync)
 	}
 	return 0
 }
@@ -117,7 +133,7 @@ func (m Metric) text(value float64) string {
 		return fmt.Sprintf("%.*f KiB", decimals(value/1024), value/1024)
 	case Memory, Growth:
 		return fmt.Sprintf("%.0f MiB", value/(1<<20))
-	case Others:
+	case Others, AboveFloor:
 		return fmt.Sprintf("%.2f", value)
 	}
 	return brief(time.Duration(value)).String()
@@ -129,6 +145,9 @@ func decimals(value float64) int {
 	}
 	return 0
 }
+
+// MedianLatency returns the median of the latencies.
+func (r Result) MedianLatency() time.Duration { return time.Duration(r.quantile(0.5)) }
 
 func (r Result) quantile(q float64) float64 {
 	if len(r.Latencies) == 0 {
