@@ -127,14 +127,24 @@ func (c *cache) get(k cacheKey) (any, bool) {
 	return e.value, ok
 }
 
-// put adds a form, unless this is the first call for it.
-func (c *cache) put(k cacheKey, value any, size int) {
+// wants reports whether a form that was encoded is to be added: it was encoded before, and its
+// object has a UID and revision.
+func (c *cache) wants(k cacheKey) bool {
+	if k.uid == "" || k.revision == 0 {
+		return false
+	}
 	s, hash := c.shard(k), maphash.Comparable(c.seed, k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.seen.testAndSet(hash) {
-		s.add(k, entry{value, size + entryOverhead})
-	}
+	return s.seen.testAndSet(hash)
+}
+
+// add adds a form, which must not change.
+func (c *cache) add(k cacheKey, value any, size int) {
+	s := c.shard(k)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.add(k, entry{value, size + entryOverhead})
 }
 
 func (s *shard) add(k cacheKey, e entry) {

@@ -84,7 +84,9 @@ func writeBody(w http.ResponseWriter, code int, contentType string, body []byte)
 func (e *Encoder) AppendObject(dst []byte, o services.Object) ([]byte, error) {
 	switch {
 	case e.form.Media == Protobuf:
-		message, err := e.message(o)
+		buffer := e.codec.buffer()
+		defer e.codec.recycle(buffer)
+		message, err := e.message(o, buffer)
 		if err != nil {
 			return dst, err
 		}
@@ -210,56 +212,37 @@ func (e *Encoder) appendRow(dst []byte, o services.Object) ([]byte, error) {
 }
 
 func (e *Encoder) cells(o services.Object) (table.Cells, error) {
-	made, err := e.cached(o, cachedCells, func() (any, int, error) {
-		cells := e.rows.Cells(o.JSON)
-		if cells.MetadataEnd == 0 {
-			return nil, 0, errors.New("object without metadata")
-		}
-		return cells, cells.Size(), nil
-	})
-	if err != nil {
-		return table.Cells{}, err
+	key := cacheKey{uid: o.UID, revision: o.Revision, t: e.t, form: cachedCells}
+	if made, ok := e.codec.cache.get(key); ok {
+		return made.(table.Cells), nil
 	}
-	return made.(table.Cells), nil
+	cells := e.rows.Cells(o.JSON)
+	if cells.MetadataEnd == 0 {
+		return table.Cells{}, errors.New("object without metadata")
+	}
+	if e.codec.cache.wants(key) {
+		e.codec.cache.add(key, cells, cells.Size())
+	}
+	return cells, nil
 }
 
-// message returns the Protobuf message of an object's representation.
-func (e *Encoder) message(o services.Object) ([]byte, error) {
-	made, err := e.cached(o, e.messageForm(), func() (any, int, error) {
-		buffer := e.codec.buffer()
-		defer e.codec.recycle(buffer)
-		message, err := e.messages.Append(*buffer, o.JSON)
-		*buffer = message
-		return bytes.Clone(message), len(message), err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return made.([]byte), nil
-}
-
-// messageForm returns the form under which a message is cached.
-func (e *Encoder) messageForm() cachedForm {
+// message returns the Protobuf message of an object's representation: from the cache, or appended
+// to a buffer.
+func (e *Encoder) message(o services.Object, to *[]byte) (message []byte, err error) {
+	key := cacheKey{uid: o.UID, revision: o.Revision, t: e.t, form: cachedMessage}
 	if e.form.As == Partial {
-		return cachedPartialMessage
+		key.form = cachedPartialMessage
 	}
-	return cachedMessage
-}
-
-// cached returns a form of an object from the cache, or encodes it with produce.
-func (e *Encoder) cached(o services.Object, form cachedForm, produce func() (any, int, error)) (any, error) {
-	keep := o.UID != "" && o.Revision != 0
-	key := cacheKey{uid: o.UID, revision: o.Revision, t: e.t, form: form}
-	if keep {
-		if made, ok := e.codec.cache.get(key); ok {
-			return made, nil
-		}
+	if made, ok := e.codec.cache.get(key); ok {
+		return made.([]byte), nil
 	}
-	made, size, err := produce()
-	if err == nil && keep {
-		e.codec.cache.put(key, made, size)
+	before := len(*to)
+	*to, err = e.messages.Append(*to, o.JSON)
+	message = (*to)[before:]
+	if err == nil && e.codec.cache.wants(key) {
+		e.codec.cache.add(key, bytes.Clone(message), len(message))
 	}
-	return made, err
+	return message, err
 }
 
 // metadataOf returns the JSON of an object's metadata.

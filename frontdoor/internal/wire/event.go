@@ -33,7 +33,9 @@ func (e *Encoder) Events() *EventEncoder { return &EventEncoder{e: e} }
 // it.
 func (v *EventEncoder) Event(dst []byte, event string, o services.Object) ([]byte, error) {
 	if v.e.form.Media == Protobuf {
-		message, err := v.e.message(o)
+		buffer := v.e.codec.buffer()
+		defer v.e.codec.recycle(buffer)
+		message, err := v.e.message(o, buffer)
 		if err != nil {
 			return dst, err
 		}

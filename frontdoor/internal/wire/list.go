@@ -151,5 +151,3 @@ func (c *Codec) appendListMeta(dst []byte, meta ListMeta) []byte {
 	}
 	return append(dst, '}')
 }
-
-var _ ListWriter = (*textList)(nil)

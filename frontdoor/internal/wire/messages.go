@@ -11,14 +11,15 @@ import (
 )
 
 // messageList writes lists in Protobuf. The envelope starts with the size of the whole
-// message, so all items are encoded and held until End. Cached messages are shared with
-// other lists.
+// message, so all items are encoded and held until End, in pooled buffers. Cached messages are
+// shared with other lists.
 type messageList struct {
 	e     *Encoder
 	w     io.Writer
 	meta  metav1.ListMeta
 	size  int // of all items, in the envelope
 	items [][]byte
+	held  []*[]byte // the buffers
 }
 
 func (l *messageList) Begin(meta ListMeta) error {
@@ -30,7 +31,12 @@ func (l *messageList) Begin(meta ListMeta) error {
 }
 
 func (l *messageList) Item(o services.Object) error {
-	message, err := l.e.message(o)
+	last := len(l.held) - 1
+	if last < 0 || cap(*l.held[last])-len(*l.held[last]) < len(o.JSON) {
+		l.held = append(l.held, l.e.codec.buffer())
+		last++
+	}
+	message, err := l.e.message(o, l.held[last])
 	if err != nil {
 		return err
 	}
@@ -57,9 +63,10 @@ func (l *messageList) End() error {
 		}
 		*buffer = (*buffer)[:0]
 	}
+	for _, b := range l.held {
+		l.e.codec.recycle(b)
+	}
 	*buffer = append(*buffer, protobuf.Tail...)
 	_, err = l.w.Write(*buffer)
 	return err
 }
-
-var _ ListWriter = (*messageList)(nil)
