@@ -133,9 +133,23 @@ func (c *configuration) Authorize(ctx context.Context, a services.Attributes) (s
 	return d, err
 }
 
+// AuthorizeBatch implements services.AuthzBatch, with decisions as of Authorize.
+func (c *configuration) AuthorizeBatch(ctx context.Context, requests []services.Attributes) ([]services.AuthzResult, error) {
+	results, err := c.current.Load().AuthorizeBatch(ctx, requests)
+	for i := range results {
+		if !unrestricted(requests[i].User) {
+			results[i].Revision = 0
+		}
+	}
+	return results, err
+}
+
 // Rules implements services.Authz.
 func (c *configuration) Rules(ctx context.Context, r services.RulesRequest) (services.Rules, error) {
 	return c.current.Load().Rules(ctx, r)
 }
 
-var _ services.Authz = (*configuration)(nil)
+var (
+	_ services.Authz      = (*configuration)(nil)
+	_ services.AuthzBatch = (*configuration)(nil)
+)

@@ -94,6 +94,10 @@ func (c *configured) wants(user string, want services.Decision) {
 	if err != nil || d.Allowed != want.Allowed || d.Denied != want.Denied || d.Reason != want.Reason || d.Revision != 0 {
 		c.t.Errorf("%s: %+v, %v", user, d, err)
 	}
+	results, err := c.AuthorizeBatch(c.t.Context(), []services.Attributes{{User: services.UserInfo{Name: user}, Verb: "get", Resource: "pods"}})
+	if err != nil || results[0].Decision != d || results[0].Err != nil {
+		c.t.Errorf("%s in a batch: %+v, %v; alone %+v", user, results, err, d)
+	}
 }
 
 // TestConfiguration: the authorizers of a file are asked in its order, and replaced with it.

@@ -2,8 +2,6 @@ package authz
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -13,7 +11,6 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/run"
-	"github.com/portico-platform/portico/services/kit/tracing"
 )
 
 // The modes of --authorization-mode.
@@ -101,43 +98,6 @@ func (s settings) needs(mode, flag, file string) error {
 	return nil
 }
 
-// mode is one of the chosen modes.
-type mode struct {
-	name string
-	services.Authz
-}
-
-// chain asks its modes in order, until one allows or denies. Members of system:masters may
-// do everything in any mode, so that no configuration locks everyone out.
-type chain []mode
-
-// Authorize implements services.Authz. If a mode cannot decide and no other one does, its
-// error is returned.
-func (c chain) Authorize(ctx context.Context, a services.Attributes) (services.Decision, error) {
-	if unrestricted(a.User) {
-		return always(services.Decision{Allowed: true, Reason: "RBAC: member of group " + services.GroupMasters}), nil
-	}
-	none := always(services.Decision{}) // no opinion
-	var failures []error
-	for _, m := range c {
-		d, err := m.traced(ctx, a, len(c) > 1)
-		switch {
-		case err != nil:
-			none.Revision = 0
-			failures = append(failures, fmt.Errorf("mode %s: %w", m.name, err))
-			continue
-		case d.Allowed || d.Denied:
-			d.Revision, d.AnyName = min(d.Revision, none.Revision), d.AnyName && none.AnyName
-			return d, nil
-		}
-		none.Revision, none.AnyName = min(none.Revision, d.Revision), none.AnyName && d.AnyName
-		none.Reason = join(none.Reason, d.Reason)
-		none.Miss = join(none.Miss, d.Miss)
-		none.EvaluationError = join(none.EvaluationError, d.EvaluationError)
-	}
-	return none, errors.Join(failures...)
-}
-
 // unrestricted reports whether a user may do everything in any mode.
 func unrestricted(u services.UserInfo) bool { return slices.Contains(u.Groups, services.GroupMasters) }
 
@@ -145,41 +105,6 @@ func unrestricted(u services.UserInfo) bool { return slices.Contains(u.Groups, s
 func always(d services.Decision) services.Decision {
 	d.Revision, d.AnyName = math.MaxInt64, true
 	return d
-}
-
-// traced asks a mode, with a span of its own in the trace of the request if it is one of
-// several.
-func (m mode) traced(ctx context.Context, a services.Attributes, several bool) (services.Decision, error) {
-	if !several {
-		return m.Authz.Authorize(ctx, a)
-	}
-	ctx, span := tracing.Start(ctx, "authorized by "+m.name)
-	d, err := m.Authz.Authorize(ctx, a)
-	if span.Recording() {
-		span.Set("allowed", fmt.Sprint(d.Allowed))
-		span.Set("reason", d.Reason)
-	}
-	span.End(err)
-	return d, err
-}
-
-// Rules implements services.Authz: the rules of all modes.
-func (c chain) Rules(ctx context.Context, r services.RulesRequest) (services.Rules, error) {
-	if unrestricted(r.User) {
-		return everything(), nil
-	}
-	var all services.Rules
-	for _, m := range c {
-		rules, err := m.Rules(ctx, r)
-		if err != nil {
-			rules = services.Rules{Incomplete: true, EvaluationError: err.Error()}
-		}
-		all.Resource = append(all.Resource, rules.Resource...)
-		all.NonResource = append(all.NonResource, rules.NonResource...)
-		all.Incomplete = all.Incomplete || rules.Incomplete
-		all.EvaluationError = join(all.EvaluationError, rules.EvaluationError)
-	}
-	return all, nil
 }
 
 func everything() services.Rules {
@@ -217,7 +142,4 @@ func (allow constant) Rules(context.Context, services.RulesRequest) (services.Ru
 	return services.Rules{}, nil
 }
 
-var (
-	_ services.Authz = chain(nil)
-	_ services.Authz = constant(false)
-)
+var _ services.Authz = constant(false)

@@ -3,6 +3,7 @@ package authz
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -56,6 +57,7 @@ func TestChain(t *testing.T) {
 		if d.Allowed != c.allowed || d.Denied != c.denied || (err != nil) != c.fails || d.Reason != c.reason {
 			t.Errorf("%s: %+v, %v", name, d, err)
 		}
+		sameInABatch(t, c.chain, d, err)
 	}
 	master := services.UserInfo{Name: "root", Groups: []string{services.GroupMasters}}
 	if d, err := modesOf(deny).Authorize(t.Context(), services.Attributes{User: master}); err != nil || !d.Allowed {
@@ -84,6 +86,20 @@ func TestKeptDecisions(t *testing.T) {
 		if err != nil || d.Revision != c.revision || d.AnyName != c.anyName {
 			t.Errorf("%s: %+v, %v", name, d, err)
 		}
+		sameInABatch(t, c.chain, d, err)
+	}
+}
+
+// sameInABatch decides a request beside those of a member of system:masters, who needs no mode.
+func sameInABatch(t *testing.T, c chain, want services.Decision, failure error) {
+	t.Helper()
+	free := services.Attributes{User: services.UserInfo{Groups: []string{services.GroupMasters}}}
+	results, err := c.AuthorizeBatch(t.Context(), []services.Attributes{free, {Verb: "get", Path: "/"}, free})
+	if err != nil || len(results) != 3 || !results[0].Allowed || !results[2].Allowed {
+		t.Fatalf("%+v, %v", results, err)
+	}
+	if r := results[1]; r.Decision != want || fmt.Sprint(r.Err) != fmt.Sprint(failure) {
+		t.Errorf("in a batch %+v; alone %+v, %v", r, want, failure)
 	}
 }
 

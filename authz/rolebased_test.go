@@ -1,6 +1,7 @@
 package authz
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ func TestContract(t *testing.T) {
 		cluster := fake.New(t)
 		put(t, cluster, "clusterroles", `{metadata: {name: reader}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}`)
 		bind(t, cluster, "readers", "reader", "jane")
-		return started(t, cluster)
+		return chain{{modeRBAC, started(t, cluster)}}
 	}
 	allowed := ask("jane")
 	refused := allowed
@@ -32,10 +33,12 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// TestGrantsHoldAtOnce: each request sees all grants that were stored before it.
+// TestGrantsHoldAtOnce: each request sees all grants that were stored before it, also in batches.
 func TestGrantsHoldAtOnce(t *testing.T) {
 	cluster := fake.New(t)
 	a := started(t, cluster)
+	store := &countedReads{Reader: a.store}
+	a.store = store
 	put(t, cluster, "clusterroles", `{metadata: {name: reader}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}`)
 	for i := range 20 {
 		user := fmt.Sprintf("user%d", i)
@@ -44,7 +47,28 @@ func TestGrantsHoldAtOnce(t *testing.T) {
 		if err != nil || !d.Allowed {
 			t.Fatalf("%s: %+v, %v", user, d, err)
 		}
+		other := fmt.Sprintf("another%d", i)
+		bind(t, cluster, other, "reader", other)
+		before := store.revisions
+		results, err := a.AuthorizeBatch(t.Context(), []services.Attributes{ask("nobody"), ask(other), ask("nobody"), ask(user)})
+		if err != nil || results[0].Allowed || !results[1].Allowed || results[2].Allowed || !results[3].Allowed {
+			t.Fatalf("%s: %+v, %v", other, results, err)
+		}
+		if n := store.revisions - before; n != 1 {
+			t.Fatalf("%d reads of the newest revision for the denials of a batch", n)
+		}
 	}
+}
+
+// countedReads counts the reads of the newest revision.
+type countedReads struct {
+	services.Reader
+	revisions int
+}
+
+func (c *countedReads) Revision(ctx context.Context) (int64, error) {
+	c.revisions++
+	return c.Reader.Revision(ctx)
 }
 
 func TestRevokedGrantsEnd(t *testing.T) {

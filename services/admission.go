@@ -158,8 +158,8 @@ type AdmissionBatch interface {
 	ValidateBatch(ctx context.Context, requests []AdmissionRequest) ([]AdmissionResult, error)
 }
 
-// ErrNoBatch is the error of a batch to an admission service that does not offer them.
-var ErrNoBatch = errors.New("the admission service accepts no batches")
+// ErrNoBatch is the error of a batch to a service that does not offer them.
+var ErrNoBatch = errors.New("the service accepts no batches")
 
 // AdmissionResult is the result of one request of a batch.
 type AdmissionResult struct {

@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -88,6 +89,11 @@ type UserInfo struct {
 	UID    string
 	Groups []string
 	Extra  map[string][]string
+}
+
+// Equal reports whether all attributes are the same, in the same order.
+func (u UserInfo) Equal(v UserInfo) bool {
+	return u.Name == v.Name && u.UID == v.UID && slices.Equal(u.Groups, v.Groups) && maps.EqualFunc(u.Extra, v.Extra, slices.Equal)
 }
 
 // Names that authentication assigns.

@@ -1,6 +1,8 @@
 package contracttest
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/portico-platform/portico/services"
@@ -43,6 +45,7 @@ func Authz(t *testing.T, open func(*testing.T) services.Authz, example AuthzExam
 			t.Errorf("got %+v", d)
 		}
 	})
+	t.Run("requests of a batch are decided as single ones", func(t *testing.T) { authzBatches(t, authz, example) })
 	t.Run("rules list what a user may do", func(t *testing.T) {
 		rules, err := authz.Rules(t.Context(), example.Rules)
 		if err != nil {
@@ -55,4 +58,39 @@ func Authz(t *testing.T, open func(*testing.T) services.Authz, example AuthzExam
 			t.Errorf("complete in spite of %q", rules.EvaluationError)
 		}
 	})
+}
+
+// authzBatches decides many requests together, whether or not the implementation knows batches.
+func authzBatches(t *testing.T, authz services.Authz, example AuthzExample) {
+	var requests []services.Attributes
+	for len(requests) <= services.MaxAuthzBatch {
+		requests = append(requests, example.Allowed, example.Refused, services.Attributes{}, example.Allowed)
+	}
+	results := services.AuthorizeAll(t.Context(), authz, requests)
+	if len(results) != len(requests) {
+		t.Fatalf("%d results for %d requests", len(results), len(requests))
+	}
+	for i, r := range results {
+		single, err := authz.Authorize(t.Context(), requests[i])
+		if err != nil || r.Err != nil || r.Allowed != single.Allowed || r.Denied != single.Denied || r.Reason != single.Reason {
+			t.Fatalf("request %d: %+v in a batch; alone %+v, %v", i, r, single, err)
+		}
+	}
+	batch, ok := authz.(services.AuthzBatch)
+	if !ok {
+		return
+	}
+	if none, err := batch.AuthorizeBatch(t.Context(), nil); err == nil && len(none) != 0 {
+		t.Errorf("no requests: %+v", none)
+	}
+	if _, err := batch.AuthorizeBatch(t.Context(), requests); !errors.Is(err, services.ErrNoBatch) {
+		wantReason(t, err, services.ReasonBadRequest)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, r := range services.AuthorizeAll(ended, authz, []services.Attributes{example.Allowed}) {
+		if r.Err == nil {
+			t.Error("decided after the end of the context")
+		}
+	}
 }

@@ -3,6 +3,8 @@ package contracttest_test
 import (
 	"context"
 	"net/http"
+	"strconv"
+	"syscall"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -31,6 +33,20 @@ func (o oneUser) Authorize(_ context.Context, a services.Attributes) (services.D
 
 func (o oneUser) Rules(context.Context, services.RulesRequest) (services.Rules, error) {
 	return services.Rules{NonResource: []services.NonResourceRule{{Verbs: []string{"*"}, Paths: []string{"*"}}}}, nil
+}
+
+// manyOfOneUser is a oneUser that knows batches.
+type manyOfOneUser struct{ oneUser }
+
+func (o manyOfOneUser) AuthorizeBatch(ctx context.Context, requests []services.Attributes) (results []services.AuthzResult, err error) {
+	if len(requests) > services.MaxAuthzBatch {
+		return nil, services.BadRequest("too many")
+	}
+	for _, a := range requests {
+		d, _ := o.Authorize(ctx, a)
+		results = append(results, services.AuthzResult{Decision: d, Err: ctx.Err()})
+	}
+	return results, nil
 }
 
 type oneName string
@@ -67,12 +83,53 @@ func TestAuthn(t *testing.T) {
 }
 
 func TestAuthz(t *testing.T) {
-	for way, open := range ways(rpc.RegisterAuthz, rpc.NewAuthz, services.Authz(oneUser("jane"))) {
+	all := ways(rpc.RegisterAuthz, rpc.NewAuthz, services.Authz(oneUser("jane")))
+	for way, open := range ways(rpc.RegisterAuthz, rpc.NewAuthz, services.Authz(manyOfOneUser{"jane"})) {
+		all[way+", with batches"] = open
+	}
+	for way, open := range all {
 		t.Run(way, func(t *testing.T) {
 			contracttest.Authz(t, open, contracttest.AuthzExample{
 				Allowed: services.Attributes{User: services.UserInfo{Name: "jane"}, Verb: "get", Path: "/version"},
 				Refused: services.Attributes{User: services.UserInfo{Name: "joe"}, Verb: "get", Path: "/version"},
 			})
+		})
+	}
+}
+
+// BenchmarkAuthz reports the processor time of a decision over gRPC, in both processes together.
+func BenchmarkAuthz(b *testing.B) {
+	authz := contracttest.Remote[services.Authz](b, rpc.RegisterAuthz, rpc.NewAuthz, manyOfOneUser{"jane"})
+	requests := make([]services.Attributes, services.MaxAuthzBatch)
+	for i := range requests {
+		requests[i] = services.Attributes{Verb: "watch", Version: "v1", Resource: "pods", Namespace: strconv.Itoa(i),
+			User: services.UserInfo{Name: "jane" + strconv.Itoa(i/10), Groups: []string{"developers", "auditors", services.GroupAuthenticated}}}
+	}
+	for name, decide := range map[string]func(){
+		"single": func() {
+			for _, a := range requests {
+				if _, err := authz.Authorize(b.Context(), a); err != nil {
+					b.Fatal(err)
+				}
+			}
+		},
+		"batch": func() {
+			for _, r := range services.AuthorizeAll(b.Context(), authz, requests) {
+				if r.Err != nil {
+					b.Fatal(r.Err)
+				}
+			}
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			var before, after syscall.Rusage
+			_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
+			for b.Loop() {
+				decide()
+			}
+			_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+			used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
+			b.ReportMetric(float64(used)/float64(b.N*len(requests))/1e3, "µs-CPU/decision")
 		})
 	}
 }

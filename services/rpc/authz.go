@@ -19,16 +19,24 @@ func RegisterAuthz(s grpc.ServiceRegistrar, impl services.Authz) {
 }
 
 func (s authzServer) Authorize(ctx context.Context, m *pb.Attributes) (*pb.Decision, error) {
-	d, err := s.impl.Authorize(ctx, services.Attributes{
-		User: userIn(m.GetUser()), Verb: m.GetVerb(), Path: m.GetPath(),
-		Group: m.GetGroup(), Version: m.GetVersion(), Resource: m.GetResource(), Subresource: m.GetSubresource(),
-		Namespace: m.GetNamespace(), Name: m.GetName(),
-	})
+	d, err := s.impl.Authorize(ctx, attributesIn(m, userIn(m.GetUser())))
 	if err != nil {
 		return nil, errorOut(err)
 	}
+	return decisionOut(d), nil
+}
+
+func attributesIn(m *pb.Attributes, user services.UserInfo) services.Attributes {
+	return services.Attributes{
+		User: user, Verb: m.GetVerb(), Path: m.GetPath(),
+		Group: m.GetGroup(), Version: m.GetVersion(), Resource: m.GetResource(), Subresource: m.GetSubresource(),
+		Namespace: m.GetNamespace(), Name: m.GetName(),
+	}
+}
+
+func decisionOut(d services.Decision) *pb.Decision {
 	return &pb.Decision{Allowed: d.Allowed, Denied: d.Denied, Reason: d.Reason, EvaluationError: d.EvaluationError,
-		Revision: d.Revision, AnyName: d.AnyName, Rule: d.Rule, Miss: d.Miss}, nil
+		Revision: d.Revision, AnyName: d.AnyName, Rule: d.Rule, Miss: d.Miss}
 }
 
 func (s authzServer) Rules(ctx context.Context, m *pb.RulesRequest) (*pb.RulesResponse, error) {
@@ -54,14 +62,22 @@ func NewAuthz(c grpc.ClientConnInterface) services.Authz {
 }
 
 func (c authzClient) Authorize(ctx context.Context, a services.Attributes) (services.Decision, error) {
-	m, err := c.peer.Authorize(ctx, &pb.Attributes{
-		User: userOut(a.User), Verb: a.Verb, Path: a.Path,
-		Group: a.Group, Version: a.Version, Resource: a.Resource, Subresource: a.Subresource,
-		Namespace: a.Namespace, Name: a.Name,
-	})
+	m, err := c.peer.Authorize(ctx, attributesOut(a, userOut(a.User)))
 	if err != nil {
 		return services.Decision{}, errorIn(ctx, "authz", err)
 	}
+	return decisionIn(m)
+}
+
+func attributesOut(a services.Attributes, user *pb.UserInfo) *pb.Attributes {
+	return &pb.Attributes{
+		User: user, Verb: a.Verb, Path: a.Path,
+		Group: a.Group, Version: a.Version, Resource: a.Resource, Subresource: a.Subresource,
+		Namespace: a.Namespace, Name: a.Name,
+	}
+}
+
+func decisionIn(m *pb.Decision) (services.Decision, error) {
 	if m.GetAllowed() && m.GetDenied() {
 		return services.Decision{}, faultf("authz: answered both allowed and denied")
 	}

@@ -65,6 +65,10 @@ func (silentAuthz) Rules(context.Context, services.RulesRequest) (services.Rules
 	return services.Rules{}, nil
 }
 
+func (silentAuthz) AuthorizeBatch(_ context.Context, r []services.Attributes) ([]services.AuthzResult, error) {
+	return make([]services.AuthzResult, len(r)), nil
+}
+
 func (silentAdmission) Mutate(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error) {
 	return services.AdmissionResponse{}, nil
 }

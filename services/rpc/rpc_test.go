@@ -80,6 +80,10 @@ func (e *echo) Validate(_ context.Context, r services.AdmissionRequest) (service
 	return answer[services.AdmissionResponse](e, r)
 }
 
+func (e *echo) AuthorizeBatch(_ context.Context, r []services.Attributes) ([]services.AuthzResult, error) {
+	return answer[[]services.AuthzResult](e, r)
+}
+
 func (e *echo) MutateBatch(_ context.Context, r []services.AdmissionRequest) ([]services.AdmissionResult, error) {
 	return answer[[]services.AdmissionResult](e, r)
 }
@@ -185,6 +189,38 @@ func TestAuthzCarriesEveryField(t *testing.T) {
 	authz := contracttest.Remote[services.Authz](t, rpc.RegisterAuthz, rpc.NewAuthz, e)
 	wantRoundTrip(t, e, authz.Authorize, func(d *services.Decision) { d.Denied = false })
 	wantRoundTrip(t, e, authz.Rules)
+}
+
+// TestAuthzBatches: users, requests and results keep their order and every field; a decision that
+// contradicts itself is an error of its own; an answer with other results than requests is one of all.
+func TestAuthzBatches(t *testing.T) {
+	e := &echo{}
+	batch, ok := contracttest.Remote[services.Authz](t, rpc.RegisterAuthz, rpc.NewAuthz, e).(services.AuthzBatch)
+	if !ok {
+		t.Fatal("the client knows no batches")
+	}
+	var a services.Attributes
+	fill(reflect.ValueOf(&a).Elem())
+	other := a
+	other.Name, other.User.Groups = "other", []string{"g"}
+	requests := []services.Attributes{a, a, other, a}
+	var allowed services.AuthzResult
+	fill(reflect.ValueOf(&allowed.Decision).Elem())
+	allowed.Denied = false
+	both := allowed
+	both.Denied = true
+	failed := services.AuthzResult{Err: services.Unavailable("away")}
+	e.answer = []services.AuthzResult{allowed, failed, allowed, both}
+	results, err := batch.AuthorizeBatch(t.Context(), requests)
+	if err != nil || !reflect.DeepEqual(e.request, requests) {
+		t.Fatalf("%v: got the requests %+v", err, e.request)
+	}
+	if !reflect.DeepEqual(results[:3], []services.AuthzResult{allowed, failed, allowed}) {
+		t.Errorf("got %+v", results)
+	}
+	wantReason(t, results[3].Err, services.ReasonInternalError)
+	_, err = batch.AuthorizeBatch(t.Context(), requests[:3])
+	wantReason(t, err, services.ReasonInternalError)
 }
 
 // explaining is an admission that rejects requests with warnings and annotations.

@@ -48,30 +48,72 @@ func NewDecisions(authz services.Authz, unchanged func(revision int64) bool) *De
 
 // Authorize implements services.Authz.
 func (d *Decisions) Authorize(ctx context.Context, a services.Attributes) (services.Decision, error) {
-	name := a.Name
-	a.Name = ""
-	key := decisionKey(a, true)
-	a.Name = name
-	if len(key) > maxDecisionKey {
-		return d.Authz.Authorize(ctx, a)
-	}
 	now := time.Now()
-	if known, ok := d.recall(key, now); ok {
-		return known, nil
-	}
-	exact := decisionKey(a, false)
-	if known, ok := d.recall(exact, now); ok {
+	known, keys, ok := d.lookUp(a, now)
+	if ok {
 		return known, nil
 	}
 	decision, err := d.Authz.Authorize(ctx, a)
-	if err != nil || !decision.Allowed || decision.Revision <= 0 || len(exact) > maxDecisionKey {
-		return decision, err
+	if err == nil {
+		d.keep(keys, decision, now)
 	}
-	if !decision.AnyName {
-		key = exact
+	return decision, err
+}
+
+// AuthorizeBatch implements services.AuthzBatch: authz is called for what is not cached.
+func (d *Decisions) AuthorizeBatch(ctx context.Context, requests []services.Attributes) ([]services.AuthzResult, error) {
+	now, results := time.Now(), make([]services.AuthzResult, len(requests))
+	var open []int
+	var asked []services.Attributes
+	var keys []decisionKeys
+	for i, a := range requests {
+		known, k, ok := d.lookUp(a, now)
+		if ok {
+			results[i].Decision = known
+			continue
+		}
+		open, asked, keys = append(open, i), append(asked, a), append(keys, k)
+	}
+	for n, r := range services.AuthorizeAll(ctx, d.Authz, asked) {
+		if results[open[n]] = r; r.Err == nil {
+			d.keep(keys[n], r.Decision, now)
+		}
+	}
+	return results, nil
+}
+
+// decisionKeys are the keys of a decision that is the same for every name, and of one that is not.
+// They are empty if they are too long.
+type decisionKeys struct{ anyName, exact string }
+
+// lookUp returns the cached decision; or, with false, the keys for the one of authz.
+func (d *Decisions) lookUp(a services.Attributes, now time.Time) (known services.Decision, k decisionKeys, ok bool) {
+	name := a.Name
+	a.Name = ""
+	if k.anyName = decisionKey(a, true); len(k.anyName) > maxDecisionKey {
+		return known, decisionKeys{}, false
+	}
+	if known, ok = d.recall(k.anyName, now); ok {
+		return known, k, true
+	}
+	a.Name = name
+	if k.exact = decisionKey(a, false); len(k.exact) > maxDecisionKey {
+		return known, decisionKeys{}, false
+	}
+	known, ok = d.recall(k.exact, now)
+	return known, k, ok
+}
+
+// keep caches a permission that a revision is known of.
+func (d *Decisions) keep(k decisionKeys, decision services.Decision, now time.Time) {
+	if k.exact == "" || !decision.Allowed || decision.Revision <= 0 {
+		return
+	}
+	key := k.exact
+	if decision.AnyName {
+		key = k.anyName
 	}
 	d.known.Add(key, allowed{decision, now.Add(decisionLifetime)})
-	return decision, nil
 }
 
 func (d *Decisions) recall(key string, now time.Time) (services.Decision, bool) {
@@ -105,4 +147,7 @@ func decisionKey(a services.Attributes, anyName bool) string {
 	return string(key)
 }
 
-var _ services.Authz = (*Decisions)(nil)
+var (
+	_ services.Authz      = (*Decisions)(nil)
+	_ services.AuthzBatch = (*Decisions)(nil)
+)

@@ -2,6 +2,9 @@ package backends
 
 import (
 	"context"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,6 +85,57 @@ func TestDecisions(t *testing.T) {
 		<-time.After(decisionLifetime) // of the test's own clock
 		ask("after its lifetime", jane, 1)
 	})
+}
+
+// batches is an authz that allows the users whose names are odd, in batches.
+type batches struct {
+	deciding
+	asked [][]services.Attributes
+}
+
+func (a *batches) AuthorizeBatch(_ context.Context, requests []services.Attributes) (results []services.AuthzResult, err error) {
+	a.asked = append(a.asked, requests)
+	for _, r := range requests {
+		results = append(results, services.AuthzResult{Decision: services.Decision{Allowed: len(r.User.Name)%2 == 1, Reason: r.User.Name, Revision: 5}})
+	}
+	return results, nil
+}
+
+// TestDecisionsInBatches: authz is called once for what is not cached, and the results have the
+// order of the requests.
+func TestDecisionsInBatches(t *testing.T) {
+	authz := &batches{}
+	newest := int64(5)
+	d := NewDecisions(authz, func(revision int64) bool { return newest <= revision })
+	user := func(n int) services.Attributes {
+		return services.Attributes{User: services.UserInfo{Name: strings.Repeat("x", n)}}
+	}
+	for _, c := range []struct{ users, asked []int }{
+		{[]int{1, 2, 3}, []int{1, 2, 3}},
+		{[]int{4, 3, 2, 1, 5}, []int{4, 2, 5}}, // denials are not cached
+		{[]int{1, 3, 5}, nil},
+	} {
+		authz.asked = nil
+		var requests, want []services.Attributes
+		for _, n := range c.users {
+			requests = append(requests, user(n))
+		}
+		for _, n := range c.asked {
+			want = append(want, user(n))
+		}
+		for i, r := range services.AuthorizeAll(t.Context(), d, requests) {
+			if r.Err != nil || r.Reason != requests[i].User.Name || r.Allowed != (c.users[i]%2 == 1) {
+				t.Errorf("%v: result %d is %+v", c.users, i, r)
+			}
+		}
+		if !reflect.DeepEqual(slices.Concat(authz.asked...), want) || len(authz.asked) > 1 {
+			t.Errorf("%v: authz was asked %+v", c.users, authz.asked)
+		}
+	}
+	newest = 6
+	if services.AuthorizeAll(t.Context(), d, []services.Attributes{user(1)}); len(authz.asked) != 1 {
+		t.Error("a cached decision was used after a change of policy")
+	}
 }
 
 // BenchmarkDecisions is a decision that the front door has cached.

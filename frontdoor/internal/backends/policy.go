@@ -70,6 +70,31 @@ func (c current) Authorize(ctx context.Context, a services.Attributes) (services
 	}
 }
 
+// AuthorizeBatch implements services.AuthzBatch. Only permissions of an authz that lags are
+// requested again.
+func (c current) AuthorizeBatch(ctx context.Context, requests []services.Attributes) ([]services.AuthzResult, error) {
+	newest, deadline := c.newest(), time.Now().Add(policyPatience)
+	results := services.AuthorizeAll(ctx, c.Authz, requests)
+	for {
+		var lagging []int
+		var again []services.Attributes
+		for i, r := range results {
+			if r.Err == nil && r.Allowed && r.Revision > 0 && r.Revision < newest {
+				lagging, again = append(lagging, i), append(again, requests[i])
+			}
+		}
+		if len(again) == 0 || time.Now().After(deadline) {
+			return results, nil
+		}
+		if !retry.Pause(ctx, policyPause) {
+			return nil, ctx.Err()
+		}
+		for n, r := range services.AuthorizeAll(ctx, c.Authz, again) {
+			results[lagging[n]] = r
+		}
+	}
+}
+
 // policyStore is a Store that knows of the roles and bindings that are written through it.
 type policyStore struct {
 	services.Store
@@ -112,6 +137,7 @@ func (s policyStore) wrote(ctx context.Context, o services.Object, err error) er
 }
 
 var (
-	_ services.Authz = current{}
-	_ services.Store = policyStore{}
+	_ services.Authz      = current{}
+	_ services.AuthzBatch = current{}
+	_ services.Store      = policyStore{}
 )

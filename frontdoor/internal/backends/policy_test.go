@@ -48,6 +48,11 @@ func TestPermissionsAreCurrent(t *testing.T) {
 			if err != nil || d.Allowed != c.allowed || c.calls > 0 && authz.calls != c.calls || time.Since(began) > 2*policyPatience {
 				t.Errorf("%s: %+v, %v after %d calls and %v", c.name, d, err, authz.calls, time.Since(began))
 			}
+			authz, began = &lagging{until: c.until}, time.Now()
+			results := services.AuthorizeAll(t.Context(), current{authz, func() int64 { return c.newest }}, make([]services.Attributes, 1))
+			if r := results[0]; r.Err != nil || r.Allowed != c.allowed || c.calls > 0 && authz.calls != c.calls || time.Since(began) > 2*policyPatience {
+				t.Errorf("%s, in a batch: %+v after %d calls and %v", c.name, r, authz.calls, time.Since(began))
+			}
 		})
 	}
 }

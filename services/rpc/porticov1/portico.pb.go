@@ -2634,6 +2634,200 @@ func (x *Decision) GetMiss() string {
 	return ""
 }
 
+type AuthorizeBatchRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Users         []*RequestsOfUser      `protobuf:"bytes,1,rep,name=users,proto3" json:"users,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthorizeBatchRequest) Reset() {
+	*x = AuthorizeBatchRequest{}
+	mi := &file_portico_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthorizeBatchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthorizeBatchRequest) ProtoMessage() {}
+
+func (x *AuthorizeBatchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthorizeBatchRequest.ProtoReflect.Descriptor instead.
+func (*AuthorizeBatchRequest) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *AuthorizeBatchRequest) GetUsers() []*RequestsOfUser {
+	if x != nil {
+		return x.Users
+	}
+	return nil
+}
+
+// RequestsOfUser are consecutive requests of the same user, who is not named in them again.
+type RequestsOfUser struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	User          *UserInfo              `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
+	Requests      []*Attributes          `protobuf:"bytes,2,rep,name=requests,proto3" json:"requests,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RequestsOfUser) Reset() {
+	*x = RequestsOfUser{}
+	mi := &file_portico_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequestsOfUser) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequestsOfUser) ProtoMessage() {}
+
+func (x *RequestsOfUser) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequestsOfUser.ProtoReflect.Descriptor instead.
+func (*RequestsOfUser) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *RequestsOfUser) GetUser() *UserInfo {
+	if x != nil {
+		return x.User
+	}
+	return nil
+}
+
+func (x *RequestsOfUser) GetRequests() []*Attributes {
+	if x != nil {
+		return x.Requests
+	}
+	return nil
+}
+
+type AuthorizeBatchResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One result for each request, in their order.
+	Results       []*AuthzResult `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthorizeBatchResponse) Reset() {
+	*x = AuthorizeBatchResponse{}
+	mi := &file_portico_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthorizeBatchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthorizeBatchResponse) ProtoMessage() {}
+
+func (x *AuthorizeBatchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthorizeBatchResponse.ProtoReflect.Descriptor instead.
+func (*AuthorizeBatchResponse) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *AuthorizeBatchResponse) GetResults() []*AuthzResult {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+type AuthzResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Decision      *Decision              `protobuf:"bytes,1,opt,name=decision,proto3" json:"decision,omitempty"`
+	Error         *Status                `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"` // instead of a decision
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuthzResult) Reset() {
+	*x = AuthzResult{}
+	mi := &file_portico_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuthzResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuthzResult) ProtoMessage() {}
+
+func (x *AuthzResult) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuthzResult.ProtoReflect.Descriptor instead.
+func (*AuthzResult) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *AuthzResult) GetDecision() *Decision {
+	if x != nil {
+		return x.Decision
+	}
+	return nil
+}
+
+func (x *AuthzResult) GetError() *Status {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
 type RulesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	User          *UserInfo              `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
@@ -2644,7 +2838,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_portico_proto_msgTypes[37]
+	mi := &file_portico_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2656,7 +2850,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[37]
+	mi := &file_portico_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2669,7 +2863,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{37}
+	return file_portico_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RulesRequest) GetUser() *UserInfo {
@@ -2698,7 +2892,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_portico_proto_msgTypes[38]
+	mi := &file_portico_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2710,7 +2904,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[38]
+	mi := &file_portico_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2723,7 +2917,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{38}
+	return file_portico_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RulesResponse) GetResource() []*ResourceRule {
@@ -2766,7 +2960,7 @@ type ResourceRule struct {
 
 func (x *ResourceRule) Reset() {
 	*x = ResourceRule{}
-	mi := &file_portico_proto_msgTypes[39]
+	mi := &file_portico_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2778,7 +2972,7 @@ func (x *ResourceRule) String() string {
 func (*ResourceRule) ProtoMessage() {}
 
 func (x *ResourceRule) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[39]
+	mi := &file_portico_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2791,7 +2985,7 @@ func (x *ResourceRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceRule.ProtoReflect.Descriptor instead.
 func (*ResourceRule) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{39}
+	return file_portico_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ResourceRule) GetVerbs() []string {
@@ -2832,7 +3026,7 @@ type NonResourceRule struct {
 
 func (x *NonResourceRule) Reset() {
 	*x = NonResourceRule{}
-	mi := &file_portico_proto_msgTypes[40]
+	mi := &file_portico_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2844,7 +3038,7 @@ func (x *NonResourceRule) String() string {
 func (*NonResourceRule) ProtoMessage() {}
 
 func (x *NonResourceRule) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[40]
+	mi := &file_portico_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2857,7 +3051,7 @@ func (x *NonResourceRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NonResourceRule.ProtoReflect.Descriptor instead.
 func (*NonResourceRule) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{40}
+	return file_portico_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *NonResourceRule) GetVerbs() []string {
@@ -2889,7 +3083,7 @@ type ReviewInput struct {
 
 func (x *ReviewInput) Reset() {
 	*x = ReviewInput{}
-	mi := &file_portico_proto_msgTypes[41]
+	mi := &file_portico_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2901,7 +3095,7 @@ func (x *ReviewInput) String() string {
 func (*ReviewInput) ProtoMessage() {}
 
 func (x *ReviewInput) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[41]
+	mi := &file_portico_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2914,7 +3108,7 @@ func (x *ReviewInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReviewInput.ProtoReflect.Descriptor instead.
 func (*ReviewInput) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{41}
+	return file_portico_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ReviewInput) GetInput() isReviewInput_Input {
@@ -3002,7 +3196,7 @@ type ReviewOutput struct {
 
 func (x *ReviewOutput) Reset() {
 	*x = ReviewOutput{}
-	mi := &file_portico_proto_msgTypes[42]
+	mi := &file_portico_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3014,7 +3208,7 @@ func (x *ReviewOutput) String() string {
 func (*ReviewOutput) ProtoMessage() {}
 
 func (x *ReviewOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[42]
+	mi := &file_portico_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3027,7 +3221,7 @@ func (x *ReviewOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReviewOutput.ProtoReflect.Descriptor instead.
 func (*ReviewOutput) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{42}
+	return file_portico_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ReviewOutput) GetOutput() isReviewOutput_Output {
@@ -3097,7 +3291,7 @@ type Merging struct {
 
 func (x *Merging) Reset() {
 	*x = Merging{}
-	mi := &file_portico_proto_msgTypes[43]
+	mi := &file_portico_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3109,7 +3303,7 @@ func (x *Merging) String() string {
 func (*Merging) ProtoMessage() {}
 
 func (x *Merging) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[43]
+	mi := &file_portico_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3122,7 +3316,7 @@ func (x *Merging) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Merging.ProtoReflect.Descriptor instead.
 func (*Merging) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{43}
+	return file_portico_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Merging) GetObject() []byte {
@@ -3156,7 +3350,7 @@ type Conversion struct {
 
 func (x *Conversion) Reset() {
 	*x = Conversion{}
-	mi := &file_portico_proto_msgTypes[44]
+	mi := &file_portico_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3168,7 +3362,7 @@ func (x *Conversion) String() string {
 func (*Conversion) ProtoMessage() {}
 
 func (x *Conversion) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[44]
+	mi := &file_portico_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3181,7 +3375,7 @@ func (x *Conversion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Conversion.ProtoReflect.Descriptor instead.
 func (*Conversion) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{44}
+	return file_portico_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Conversion) GetObject() []byte {
@@ -3212,7 +3406,7 @@ type ServedType struct {
 
 func (x *ServedType) Reset() {
 	*x = ServedType{}
-	mi := &file_portico_proto_msgTypes[45]
+	mi := &file_portico_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3224,7 +3418,7 @@ func (x *ServedType) String() string {
 func (*ServedType) ProtoMessage() {}
 
 func (x *ServedType) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[45]
+	mi := &file_portico_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3237,7 +3431,7 @@ func (x *ServedType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedType.ProtoReflect.Descriptor instead.
 func (*ServedType) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{45}
+	return file_portico_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ServedType) GetGroup() string {
@@ -3311,7 +3505,7 @@ type AdmissionRequest struct {
 
 func (x *AdmissionRequest) Reset() {
 	*x = AdmissionRequest{}
-	mi := &file_portico_proto_msgTypes[46]
+	mi := &file_portico_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3323,7 +3517,7 @@ func (x *AdmissionRequest) String() string {
 func (*AdmissionRequest) ProtoMessage() {}
 
 func (x *AdmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[46]
+	mi := &file_portico_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3336,7 +3530,7 @@ func (x *AdmissionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionRequest.ProtoReflect.Descriptor instead.
 func (*AdmissionRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{46}
+	return file_portico_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AdmissionRequest) GetUid() string {
@@ -3491,7 +3685,7 @@ type OwnerType struct {
 
 func (x *OwnerType) Reset() {
 	*x = OwnerType{}
-	mi := &file_portico_proto_msgTypes[47]
+	mi := &file_portico_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3503,7 +3697,7 @@ func (x *OwnerType) String() string {
 func (*OwnerType) ProtoMessage() {}
 
 func (x *OwnerType) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[47]
+	mi := &file_portico_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3516,7 +3710,7 @@ func (x *OwnerType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerType.ProtoReflect.Descriptor instead.
 func (*OwnerType) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{47}
+	return file_portico_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *OwnerType) GetApiVersion() string {
@@ -3564,7 +3758,7 @@ type AdmissionResponse struct {
 
 func (x *AdmissionResponse) Reset() {
 	*x = AdmissionResponse{}
-	mi := &file_portico_proto_msgTypes[48]
+	mi := &file_portico_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3576,7 +3770,7 @@ func (x *AdmissionResponse) String() string {
 func (*AdmissionResponse) ProtoMessage() {}
 
 func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[48]
+	mi := &file_portico_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3589,7 +3783,7 @@ func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResponse.ProtoReflect.Descriptor instead.
 func (*AdmissionResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{48}
+	return file_portico_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *AdmissionResponse) GetObject() []byte {
@@ -3651,7 +3845,7 @@ type Timing struct {
 
 func (x *Timing) Reset() {
 	*x = Timing{}
-	mi := &file_portico_proto_msgTypes[49]
+	mi := &file_portico_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3663,7 +3857,7 @@ func (x *Timing) String() string {
 func (*Timing) ProtoMessage() {}
 
 func (x *Timing) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[49]
+	mi := &file_portico_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3676,7 +3870,7 @@ func (x *Timing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timing.ProtoReflect.Descriptor instead.
 func (*Timing) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{49}
+	return file_portico_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Timing) GetName() string {
@@ -3702,7 +3896,7 @@ type AdmissionRequests struct {
 
 func (x *AdmissionRequests) Reset() {
 	*x = AdmissionRequests{}
-	mi := &file_portico_proto_msgTypes[50]
+	mi := &file_portico_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3714,7 +3908,7 @@ func (x *AdmissionRequests) String() string {
 func (*AdmissionRequests) ProtoMessage() {}
 
 func (x *AdmissionRequests) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[50]
+	mi := &file_portico_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3727,7 +3921,7 @@ func (x *AdmissionRequests) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionRequests.ProtoReflect.Descriptor instead.
 func (*AdmissionRequests) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{50}
+	return file_portico_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *AdmissionRequests) GetRequests() []*AdmissionRequest {
@@ -3747,7 +3941,7 @@ type AdmissionResults struct {
 
 func (x *AdmissionResults) Reset() {
 	*x = AdmissionResults{}
-	mi := &file_portico_proto_msgTypes[51]
+	mi := &file_portico_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3759,7 +3953,7 @@ func (x *AdmissionResults) String() string {
 func (*AdmissionResults) ProtoMessage() {}
 
 func (x *AdmissionResults) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[51]
+	mi := &file_portico_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3772,7 +3966,7 @@ func (x *AdmissionResults) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResults.ProtoReflect.Descriptor instead.
 func (*AdmissionResults) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{51}
+	return file_portico_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *AdmissionResults) GetResults() []*AdmissionResult {
@@ -3793,7 +3987,7 @@ type AdmissionResult struct {
 
 func (x *AdmissionResult) Reset() {
 	*x = AdmissionResult{}
-	mi := &file_portico_proto_msgTypes[52]
+	mi := &file_portico_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3805,7 +3999,7 @@ func (x *AdmissionResult) String() string {
 func (*AdmissionResult) ProtoMessage() {}
 
 func (x *AdmissionResult) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[52]
+	mi := &file_portico_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3818,7 +4012,7 @@ func (x *AdmissionResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResult.ProtoReflect.Descriptor instead.
 func (*AdmissionResult) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{52}
+	return file_portico_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *AdmissionResult) GetUid() string {
@@ -4053,7 +4247,17 @@ const file_portico_proto_rawDesc = "" +
 	"\brevision\x18\x05 \x01(\x03R\brevision\x12\x19\n" +
 	"\bany_name\x18\x06 \x01(\bR\aanyName\x12\x12\n" +
 	"\x04rule\x18\a \x01(\tR\x04rule\x12\x12\n" +
-	"\x04miss\x18\b \x01(\tR\x04miss\"V\n" +
+	"\x04miss\x18\b \x01(\tR\x04miss\"I\n" +
+	"\x15AuthorizeBatchRequest\x120\n" +
+	"\x05users\x18\x01 \x03(\v2\x1a.portico.v1.RequestsOfUserR\x05users\"n\n" +
+	"\x0eRequestsOfUser\x12(\n" +
+	"\x04user\x18\x01 \x01(\v2\x14.portico.v1.UserInfoR\x04user\x122\n" +
+	"\brequests\x18\x02 \x03(\v2\x16.portico.v1.AttributesR\brequests\"K\n" +
+	"\x16AuthorizeBatchResponse\x121\n" +
+	"\aresults\x18\x01 \x03(\v2\x17.portico.v1.AuthzResultR\aresults\"i\n" +
+	"\vAuthzResult\x120\n" +
+	"\bdecision\x18\x01 \x01(\v2\x14.portico.v1.DecisionR\bdecision\x12(\n" +
+	"\x05error\x18\x02 \x01(\v2\x12.portico.v1.StatusR\x05error\"V\n" +
 	"\fRulesRequest\x12(\n" +
 	"\x04user\x18\x01 \x01(\v2\x14.portico.v1.UserInfoR\x04user\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\"\xd0\x01\n" +
@@ -4178,10 +4382,11 @@ const file_portico_proto_rawDesc = "" +
 	"\x06Replay\x12\x19.portico.v1.ReplayRequest\x1a\x1a.portico.v1.ReplayResponse\x129\n" +
 	"\x04Keys\x12\x17.portico.v1.KeysRequest\x1a\x18.portico.v1.KeysResponse2L\n" +
 	"\x05Authn\x12C\n" +
-	"\fAuthenticate\x12\x17.portico.v1.Credentials\x1a\x1a.portico.v1.Authentication2\x80\x01\n" +
+	"\fAuthenticate\x12\x17.portico.v1.Credentials\x1a\x1a.portico.v1.Authentication2\xd9\x01\n" +
 	"\x05Authz\x129\n" +
 	"\tAuthorize\x12\x16.portico.v1.Attributes\x1a\x14.portico.v1.Decision\x12<\n" +
-	"\x05Rules\x12\x18.portico.v1.RulesRequest\x1a\x19.portico.v1.RulesResponse2\xdc\x01\n" +
+	"\x05Rules\x12\x18.portico.v1.RulesRequest\x1a\x19.portico.v1.RulesResponse\x12W\n" +
+	"\x0eAuthorizeBatch\x12!.portico.v1.AuthorizeBatchRequest\x1a\".portico.v1.AuthorizeBatchResponse2\xdc\x01\n" +
 	"\tAdmission\x12E\n" +
 	"\x06Mutate\x12\x1c.portico.v1.AdmissionRequest\x1a\x1d.portico.v1.AdmissionResponse\x12G\n" +
 	"\bValidate\x12\x1c.portico.v1.AdmissionRequest\x1a\x1d.portico.v1.AdmissionResponse\x12?\n" +
@@ -4203,82 +4408,86 @@ func file_portico_proto_rawDescGZIP() []byte {
 }
 
 var file_portico_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
+var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_portico_proto_goTypes = []any{
-	(ReadMode)(0),               // 0: portico.v1.ReadMode
-	(ChangeType)(0),             // 1: portico.v1.ChangeType
-	(*Status)(nil),              // 2: portico.v1.Status
-	(*StatusDetails)(nil),       // 3: portico.v1.StatusDetails
-	(*StatusCause)(nil),         // 4: portico.v1.StatusCause
-	(*GroupResource)(nil),       // 5: portico.v1.GroupResource
-	(*Key)(nil),                 // 6: portico.v1.Key
-	(*Read)(nil),                // 7: portico.v1.Read
-	(*Object)(nil),              // 8: portico.v1.Object
-	(*Content)(nil),             // 9: portico.v1.Content
-	(*GetRequest)(nil),          // 10: portico.v1.GetRequest
-	(*ListRequest)(nil),         // 11: portico.v1.ListRequest
-	(*Page)(nil),                // 12: portico.v1.Page
-	(*RevisionRequest)(nil),     // 13: portico.v1.RevisionRequest
-	(*RevisionResponse)(nil),    // 14: portico.v1.RevisionResponse
-	(*HeadsRequest)(nil),        // 15: portico.v1.HeadsRequest
-	(*HeadsResponse)(nil),       // 16: portico.v1.HeadsResponse
-	(*Attempt)(nil),             // 17: portico.v1.Attempt
-	(*CreateRequest)(nil),       // 18: portico.v1.CreateRequest
-	(*Source)(nil),              // 19: portico.v1.Source
-	(*UpdateRequest)(nil),       // 20: portico.v1.UpdateRequest
-	(*DeleteRequest)(nil),       // 21: portico.v1.DeleteRequest
-	(*Change)(nil),              // 22: portico.v1.Change
-	(*Progress)(nil),            // 23: portico.v1.Progress
-	(*Head)(nil),                // 24: portico.v1.Head
-	(*ReplayRequest)(nil),       // 25: portico.v1.ReplayRequest
-	(*ReplayResponse)(nil),      // 26: portico.v1.ReplayResponse
-	(*KeysRequest)(nil),         // 27: portico.v1.KeysRequest
-	(*KeysResponse)(nil),        // 28: portico.v1.KeysResponse
-	(*BusKey)(nil),              // 29: portico.v1.BusKey
-	(*Credentials)(nil),         // 30: portico.v1.Credentials
-	(*Header)(nil),              // 31: portico.v1.Header
-	(*Authentication)(nil),      // 32: portico.v1.Authentication
-	(*Credential)(nil),          // 33: portico.v1.Credential
-	(*BoundObject)(nil),         // 34: portico.v1.BoundObject
-	(*UserInfo)(nil),            // 35: portico.v1.UserInfo
-	(*Values)(nil),              // 36: portico.v1.Values
-	(*Attributes)(nil),          // 37: portico.v1.Attributes
-	(*Decision)(nil),            // 38: portico.v1.Decision
-	(*RulesRequest)(nil),        // 39: portico.v1.RulesRequest
-	(*RulesResponse)(nil),       // 40: portico.v1.RulesResponse
-	(*ResourceRule)(nil),        // 41: portico.v1.ResourceRule
-	(*NonResourceRule)(nil),     // 42: portico.v1.NonResourceRule
-	(*ReviewInput)(nil),         // 43: portico.v1.ReviewInput
-	(*ReviewOutput)(nil),        // 44: portico.v1.ReviewOutput
-	(*Merging)(nil),             // 45: portico.v1.Merging
-	(*Conversion)(nil),          // 46: portico.v1.Conversion
-	(*ServedType)(nil),          // 47: portico.v1.ServedType
-	(*AdmissionRequest)(nil),    // 48: portico.v1.AdmissionRequest
-	(*OwnerType)(nil),           // 49: portico.v1.OwnerType
-	(*AdmissionResponse)(nil),   // 50: portico.v1.AdmissionResponse
-	(*Timing)(nil),              // 51: portico.v1.Timing
-	(*AdmissionRequests)(nil),   // 52: portico.v1.AdmissionRequests
-	(*AdmissionResults)(nil),    // 53: portico.v1.AdmissionResults
-	(*AdmissionResult)(nil),     // 54: portico.v1.AdmissionResult
-	nil,                         // 55: portico.v1.Object.LabelsEntry
-	nil,                         // 56: portico.v1.Object.FieldsEntry
-	nil,                         // 57: portico.v1.Content.LabelsEntry
-	nil,                         // 58: portico.v1.Content.FieldsEntry
-	nil,                         // 59: portico.v1.Change.OldLabelsEntry
-	nil,                         // 60: portico.v1.Change.OldFieldsEntry
-	nil,                         // 61: portico.v1.UserInfo.ExtraEntry
-	nil,                         // 62: portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	(*durationpb.Duration)(nil), // 63: google.protobuf.Duration
+	(ReadMode)(0),                  // 0: portico.v1.ReadMode
+	(ChangeType)(0),                // 1: portico.v1.ChangeType
+	(*Status)(nil),                 // 2: portico.v1.Status
+	(*StatusDetails)(nil),          // 3: portico.v1.StatusDetails
+	(*StatusCause)(nil),            // 4: portico.v1.StatusCause
+	(*GroupResource)(nil),          // 5: portico.v1.GroupResource
+	(*Key)(nil),                    // 6: portico.v1.Key
+	(*Read)(nil),                   // 7: portico.v1.Read
+	(*Object)(nil),                 // 8: portico.v1.Object
+	(*Content)(nil),                // 9: portico.v1.Content
+	(*GetRequest)(nil),             // 10: portico.v1.GetRequest
+	(*ListRequest)(nil),            // 11: portico.v1.ListRequest
+	(*Page)(nil),                   // 12: portico.v1.Page
+	(*RevisionRequest)(nil),        // 13: portico.v1.RevisionRequest
+	(*RevisionResponse)(nil),       // 14: portico.v1.RevisionResponse
+	(*HeadsRequest)(nil),           // 15: portico.v1.HeadsRequest
+	(*HeadsResponse)(nil),          // 16: portico.v1.HeadsResponse
+	(*Attempt)(nil),                // 17: portico.v1.Attempt
+	(*CreateRequest)(nil),          // 18: portico.v1.CreateRequest
+	(*Source)(nil),                 // 19: portico.v1.Source
+	(*UpdateRequest)(nil),          // 20: portico.v1.UpdateRequest
+	(*DeleteRequest)(nil),          // 21: portico.v1.DeleteRequest
+	(*Change)(nil),                 // 22: portico.v1.Change
+	(*Progress)(nil),               // 23: portico.v1.Progress
+	(*Head)(nil),                   // 24: portico.v1.Head
+	(*ReplayRequest)(nil),          // 25: portico.v1.ReplayRequest
+	(*ReplayResponse)(nil),         // 26: portico.v1.ReplayResponse
+	(*KeysRequest)(nil),            // 27: portico.v1.KeysRequest
+	(*KeysResponse)(nil),           // 28: portico.v1.KeysResponse
+	(*BusKey)(nil),                 // 29: portico.v1.BusKey
+	(*Credentials)(nil),            // 30: portico.v1.Credentials
+	(*Header)(nil),                 // 31: portico.v1.Header
+	(*Authentication)(nil),         // 32: portico.v1.Authentication
+	(*Credential)(nil),             // 33: portico.v1.Credential
+	(*BoundObject)(nil),            // 34: portico.v1.BoundObject
+	(*UserInfo)(nil),               // 35: portico.v1.UserInfo
+	(*Values)(nil),                 // 36: portico.v1.Values
+	(*Attributes)(nil),             // 37: portico.v1.Attributes
+	(*Decision)(nil),               // 38: portico.v1.Decision
+	(*AuthorizeBatchRequest)(nil),  // 39: portico.v1.AuthorizeBatchRequest
+	(*RequestsOfUser)(nil),         // 40: portico.v1.RequestsOfUser
+	(*AuthorizeBatchResponse)(nil), // 41: portico.v1.AuthorizeBatchResponse
+	(*AuthzResult)(nil),            // 42: portico.v1.AuthzResult
+	(*RulesRequest)(nil),           // 43: portico.v1.RulesRequest
+	(*RulesResponse)(nil),          // 44: portico.v1.RulesResponse
+	(*ResourceRule)(nil),           // 45: portico.v1.ResourceRule
+	(*NonResourceRule)(nil),        // 46: portico.v1.NonResourceRule
+	(*ReviewInput)(nil),            // 47: portico.v1.ReviewInput
+	(*ReviewOutput)(nil),           // 48: portico.v1.ReviewOutput
+	(*Merging)(nil),                // 49: portico.v1.Merging
+	(*Conversion)(nil),             // 50: portico.v1.Conversion
+	(*ServedType)(nil),             // 51: portico.v1.ServedType
+	(*AdmissionRequest)(nil),       // 52: portico.v1.AdmissionRequest
+	(*OwnerType)(nil),              // 53: portico.v1.OwnerType
+	(*AdmissionResponse)(nil),      // 54: portico.v1.AdmissionResponse
+	(*Timing)(nil),                 // 55: portico.v1.Timing
+	(*AdmissionRequests)(nil),      // 56: portico.v1.AdmissionRequests
+	(*AdmissionResults)(nil),       // 57: portico.v1.AdmissionResults
+	(*AdmissionResult)(nil),        // 58: portico.v1.AdmissionResult
+	nil,                            // 59: portico.v1.Object.LabelsEntry
+	nil,                            // 60: portico.v1.Object.FieldsEntry
+	nil,                            // 61: portico.v1.Content.LabelsEntry
+	nil,                            // 62: portico.v1.Content.FieldsEntry
+	nil,                            // 63: portico.v1.Change.OldLabelsEntry
+	nil,                            // 64: portico.v1.Change.OldFieldsEntry
+	nil,                            // 65: portico.v1.UserInfo.ExtraEntry
+	nil,                            // 66: portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	(*durationpb.Duration)(nil),    // 67: google.protobuf.Duration
 }
 var file_portico_proto_depIdxs = []int32{
 	3,  // 0: portico.v1.Status.details:type_name -> portico.v1.StatusDetails
 	4,  // 1: portico.v1.StatusDetails.causes:type_name -> portico.v1.StatusCause
 	0,  // 2: portico.v1.Read.mode:type_name -> portico.v1.ReadMode
 	6,  // 3: portico.v1.Object.key:type_name -> portico.v1.Key
-	55, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
-	56, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
-	57, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
-	58, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
+	59, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
+	60, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
+	61, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
+	62, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
 	6,  // 8: portico.v1.GetRequest.key:type_name -> portico.v1.Key
 	7,  // 9: portico.v1.GetRequest.read:type_name -> portico.v1.Read
 	5,  // 10: portico.v1.ListRequest.group_resource:type_name -> portico.v1.GroupResource
@@ -4299,84 +4508,92 @@ var file_portico_proto_depIdxs = []int32{
 	17, // 25: portico.v1.DeleteRequest.attempt:type_name -> portico.v1.Attempt
 	1,  // 26: portico.v1.Change.type:type_name -> portico.v1.ChangeType
 	8,  // 27: portico.v1.Change.object:type_name -> portico.v1.Object
-	59, // 28: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
-	60, // 29: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
+	63, // 28: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
+	64, // 29: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
 	24, // 30: portico.v1.Progress.heads:type_name -> portico.v1.Head
 	5,  // 31: portico.v1.Head.group_resource:type_name -> portico.v1.GroupResource
 	5,  // 32: portico.v1.ReplayRequest.group_resource:type_name -> portico.v1.GroupResource
 	22, // 33: portico.v1.ReplayResponse.changes:type_name -> portico.v1.Change
 	5,  // 34: portico.v1.KeysRequest.group_resource:type_name -> portico.v1.GroupResource
 	29, // 35: portico.v1.KeysResponse.keys:type_name -> portico.v1.BusKey
-	63, // 36: portico.v1.BusKey.lifetime:type_name -> google.protobuf.Duration
+	67, // 36: portico.v1.BusKey.lifetime:type_name -> google.protobuf.Duration
 	31, // 37: portico.v1.Credentials.headers:type_name -> portico.v1.Header
 	35, // 38: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
-	63, // 39: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
+	67, // 39: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
 	33, // 40: portico.v1.Authentication.credential:type_name -> portico.v1.Credential
 	34, // 41: portico.v1.Credential.objects:type_name -> portico.v1.BoundObject
 	6,  // 42: portico.v1.BoundObject.key:type_name -> portico.v1.Key
-	61, // 43: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
+	65, // 43: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
 	35, // 44: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
-	35, // 45: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
-	41, // 46: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
-	42, // 47: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
-	48, // 48: portico.v1.ReviewInput.mutate:type_name -> portico.v1.AdmissionRequest
-	48, // 49: portico.v1.ReviewInput.validate:type_name -> portico.v1.AdmissionRequest
-	2,  // 50: portico.v1.ReviewInput.failure:type_name -> portico.v1.Status
-	46, // 51: portico.v1.ReviewOutput.convert:type_name -> portico.v1.Conversion
-	50, // 52: portico.v1.ReviewOutput.response:type_name -> portico.v1.AdmissionResponse
-	45, // 53: portico.v1.ReviewOutput.merge:type_name -> portico.v1.Merging
-	47, // 54: portico.v1.Merging.of:type_name -> portico.v1.ServedType
-	47, // 55: portico.v1.Conversion.to:type_name -> portico.v1.ServedType
-	35, // 56: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
-	49, // 57: portico.v1.AdmissionRequest.owner_types:type_name -> portico.v1.OwnerType
-	47, // 58: portico.v1.AdmissionRequest.served:type_name -> portico.v1.ServedType
-	62, // 59: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	2,  // 60: portico.v1.AdmissionResponse.refusal:type_name -> portico.v1.Status
-	51, // 61: portico.v1.AdmissionResponse.timings:type_name -> portico.v1.Timing
-	63, // 62: portico.v1.Timing.took:type_name -> google.protobuf.Duration
-	48, // 63: portico.v1.AdmissionRequests.requests:type_name -> portico.v1.AdmissionRequest
-	54, // 64: portico.v1.AdmissionResults.results:type_name -> portico.v1.AdmissionResult
-	50, // 65: portico.v1.AdmissionResult.response:type_name -> portico.v1.AdmissionResponse
-	36, // 66: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
-	10, // 67: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
-	11, // 68: portico.v1.Store.List:input_type -> portico.v1.ListRequest
-	13, // 69: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
-	18, // 70: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
-	20, // 71: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
-	21, // 72: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
-	15, // 73: portico.v1.Store.Heads:input_type -> portico.v1.HeadsRequest
-	25, // 74: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
-	27, // 75: portico.v1.WatchHub.Keys:input_type -> portico.v1.KeysRequest
-	30, // 76: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
-	37, // 77: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
-	39, // 78: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
-	48, // 79: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
-	48, // 80: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
-	43, // 81: portico.v1.Admission.Review:input_type -> portico.v1.ReviewInput
-	52, // 82: portico.v1.AdmissionBatch.Mutate:input_type -> portico.v1.AdmissionRequests
-	52, // 83: portico.v1.AdmissionBatch.Validate:input_type -> portico.v1.AdmissionRequests
-	8,  // 84: portico.v1.Store.Get:output_type -> portico.v1.Object
-	12, // 85: portico.v1.Store.List:output_type -> portico.v1.Page
-	14, // 86: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
-	8,  // 87: portico.v1.Store.Create:output_type -> portico.v1.Object
-	8,  // 88: portico.v1.Store.Update:output_type -> portico.v1.Object
-	8,  // 89: portico.v1.Store.Delete:output_type -> portico.v1.Object
-	16, // 90: portico.v1.Store.Heads:output_type -> portico.v1.HeadsResponse
-	26, // 91: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
-	28, // 92: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
-	32, // 93: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
-	38, // 94: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
-	40, // 95: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
-	50, // 96: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
-	50, // 97: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
-	44, // 98: portico.v1.Admission.Review:output_type -> portico.v1.ReviewOutput
-	53, // 99: portico.v1.AdmissionBatch.Mutate:output_type -> portico.v1.AdmissionResults
-	53, // 100: portico.v1.AdmissionBatch.Validate:output_type -> portico.v1.AdmissionResults
-	84, // [84:101] is the sub-list for method output_type
-	67, // [67:84] is the sub-list for method input_type
-	67, // [67:67] is the sub-list for extension type_name
-	67, // [67:67] is the sub-list for extension extendee
-	0,  // [0:67] is the sub-list for field type_name
+	40, // 45: portico.v1.AuthorizeBatchRequest.users:type_name -> portico.v1.RequestsOfUser
+	35, // 46: portico.v1.RequestsOfUser.user:type_name -> portico.v1.UserInfo
+	37, // 47: portico.v1.RequestsOfUser.requests:type_name -> portico.v1.Attributes
+	42, // 48: portico.v1.AuthorizeBatchResponse.results:type_name -> portico.v1.AuthzResult
+	38, // 49: portico.v1.AuthzResult.decision:type_name -> portico.v1.Decision
+	2,  // 50: portico.v1.AuthzResult.error:type_name -> portico.v1.Status
+	35, // 51: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
+	45, // 52: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
+	46, // 53: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
+	52, // 54: portico.v1.ReviewInput.mutate:type_name -> portico.v1.AdmissionRequest
+	52, // 55: portico.v1.ReviewInput.validate:type_name -> portico.v1.AdmissionRequest
+	2,  // 56: portico.v1.ReviewInput.failure:type_name -> portico.v1.Status
+	50, // 57: portico.v1.ReviewOutput.convert:type_name -> portico.v1.Conversion
+	54, // 58: portico.v1.ReviewOutput.response:type_name -> portico.v1.AdmissionResponse
+	49, // 59: portico.v1.ReviewOutput.merge:type_name -> portico.v1.Merging
+	51, // 60: portico.v1.Merging.of:type_name -> portico.v1.ServedType
+	51, // 61: portico.v1.Conversion.to:type_name -> portico.v1.ServedType
+	35, // 62: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
+	53, // 63: portico.v1.AdmissionRequest.owner_types:type_name -> portico.v1.OwnerType
+	51, // 64: portico.v1.AdmissionRequest.served:type_name -> portico.v1.ServedType
+	66, // 65: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	2,  // 66: portico.v1.AdmissionResponse.refusal:type_name -> portico.v1.Status
+	55, // 67: portico.v1.AdmissionResponse.timings:type_name -> portico.v1.Timing
+	67, // 68: portico.v1.Timing.took:type_name -> google.protobuf.Duration
+	52, // 69: portico.v1.AdmissionRequests.requests:type_name -> portico.v1.AdmissionRequest
+	58, // 70: portico.v1.AdmissionResults.results:type_name -> portico.v1.AdmissionResult
+	54, // 71: portico.v1.AdmissionResult.response:type_name -> portico.v1.AdmissionResponse
+	36, // 72: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
+	10, // 73: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
+	11, // 74: portico.v1.Store.List:input_type -> portico.v1.ListRequest
+	13, // 75: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
+	18, // 76: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
+	20, // 77: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
+	21, // 78: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
+	15, // 79: portico.v1.Store.Heads:input_type -> portico.v1.HeadsRequest
+	25, // 80: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
+	27, // 81: portico.v1.WatchHub.Keys:input_type -> portico.v1.KeysRequest
+	30, // 82: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
+	37, // 83: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
+	43, // 84: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
+	39, // 85: portico.v1.Authz.AuthorizeBatch:input_type -> portico.v1.AuthorizeBatchRequest
+	52, // 86: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
+	52, // 87: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
+	47, // 88: portico.v1.Admission.Review:input_type -> portico.v1.ReviewInput
+	56, // 89: portico.v1.AdmissionBatch.Mutate:input_type -> portico.v1.AdmissionRequests
+	56, // 90: portico.v1.AdmissionBatch.Validate:input_type -> portico.v1.AdmissionRequests
+	8,  // 91: portico.v1.Store.Get:output_type -> portico.v1.Object
+	12, // 92: portico.v1.Store.List:output_type -> portico.v1.Page
+	14, // 93: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
+	8,  // 94: portico.v1.Store.Create:output_type -> portico.v1.Object
+	8,  // 95: portico.v1.Store.Update:output_type -> portico.v1.Object
+	8,  // 96: portico.v1.Store.Delete:output_type -> portico.v1.Object
+	16, // 97: portico.v1.Store.Heads:output_type -> portico.v1.HeadsResponse
+	26, // 98: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
+	28, // 99: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
+	32, // 100: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
+	38, // 101: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
+	44, // 102: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
+	41, // 103: portico.v1.Authz.AuthorizeBatch:output_type -> portico.v1.AuthorizeBatchResponse
+	54, // 104: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
+	54, // 105: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
+	48, // 106: portico.v1.Admission.Review:output_type -> portico.v1.ReviewOutput
+	57, // 107: portico.v1.AdmissionBatch.Mutate:output_type -> portico.v1.AdmissionResults
+	57, // 108: portico.v1.AdmissionBatch.Validate:output_type -> portico.v1.AdmissionResults
+	91, // [91:109] is the sub-list for method output_type
+	73, // [73:91] is the sub-list for method input_type
+	73, // [73:73] is the sub-list for extension type_name
+	73, // [73:73] is the sub-list for extension extendee
+	0,  // [0:73] is the sub-list for field type_name
 }
 
 func init() { file_portico_proto_init() }
@@ -4384,13 +4601,13 @@ func file_portico_proto_init() {
 	if File_portico_proto != nil {
 		return
 	}
-	file_portico_proto_msgTypes[41].OneofWrappers = []any{
+	file_portico_proto_msgTypes[45].OneofWrappers = []any{
 		(*ReviewInput_Mutate)(nil),
 		(*ReviewInput_Validate)(nil),
 		(*ReviewInput_Converted)(nil),
 		(*ReviewInput_Failure)(nil),
 	}
-	file_portico_proto_msgTypes[42].OneofWrappers = []any{
+	file_portico_proto_msgTypes[46].OneofWrappers = []any{
 		(*ReviewOutput_Convert)(nil),
 		(*ReviewOutput_Response)(nil),
 		(*ReviewOutput_Merge)(nil),
@@ -4401,7 +4618,7 @@ func file_portico_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_portico_proto_rawDesc), len(file_portico_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   61,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   6,
 		},

@@ -594,8 +594,9 @@ var Authn_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	Authz_Authorize_FullMethodName = "/portico.v1.Authz/Authorize"
-	Authz_Rules_FullMethodName     = "/portico.v1.Authz/Rules"
+	Authz_Authorize_FullMethodName      = "/portico.v1.Authz/Authorize"
+	Authz_Rules_FullMethodName          = "/portico.v1.Authz/Rules"
+	Authz_AuthorizeBatch_FullMethodName = "/portico.v1.Authz/AuthorizeBatch"
 )
 
 // AuthzClient is the client API for Authz service.
@@ -604,6 +605,7 @@ const (
 type AuthzClient interface {
 	Authorize(ctx context.Context, in *Attributes, opts ...grpc.CallOption) (*Decision, error)
 	Rules(ctx context.Context, in *RulesRequest, opts ...grpc.CallOption) (*RulesResponse, error)
+	AuthorizeBatch(ctx context.Context, in *AuthorizeBatchRequest, opts ...grpc.CallOption) (*AuthorizeBatchResponse, error)
 }
 
 type authzClient struct {
@@ -634,12 +636,23 @@ func (c *authzClient) Rules(ctx context.Context, in *RulesRequest, opts ...grpc.
 	return out, nil
 }
 
+func (c *authzClient) AuthorizeBatch(ctx context.Context, in *AuthorizeBatchRequest, opts ...grpc.CallOption) (*AuthorizeBatchResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AuthorizeBatchResponse)
+	err := c.cc.Invoke(ctx, Authz_AuthorizeBatch_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AuthzServer is the server API for Authz service.
 // All implementations must embed UnimplementedAuthzServer
 // for forward compatibility.
 type AuthzServer interface {
 	Authorize(context.Context, *Attributes) (*Decision, error)
 	Rules(context.Context, *RulesRequest) (*RulesResponse, error)
+	AuthorizeBatch(context.Context, *AuthorizeBatchRequest) (*AuthorizeBatchResponse, error)
 	mustEmbedUnimplementedAuthzServer()
 }
 
@@ -655,6 +668,9 @@ func (UnimplementedAuthzServer) Authorize(context.Context, *Attributes) (*Decisi
 }
 func (UnimplementedAuthzServer) Rules(context.Context, *RulesRequest) (*RulesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Rules not implemented")
+}
+func (UnimplementedAuthzServer) AuthorizeBatch(context.Context, *AuthorizeBatchRequest) (*AuthorizeBatchResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AuthorizeBatch not implemented")
 }
 func (UnimplementedAuthzServer) mustEmbedUnimplementedAuthzServer() {}
 func (UnimplementedAuthzServer) testEmbeddedByValue()               {}
@@ -713,6 +729,24 @@ func _Authz_Rules_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Authz_AuthorizeBatch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AuthorizeBatchRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AuthzServer).AuthorizeBatch(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Authz_AuthorizeBatch_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AuthzServer).AuthorizeBatch(ctx, req.(*AuthorizeBatchRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Authz_ServiceDesc is the grpc.ServiceDesc for Authz service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -727,6 +761,10 @@ var Authz_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Rules",
 			Handler:    _Authz_Rules_Handler,
+		},
+		{
+			MethodName: "AuthorizeBatch",
+			Handler:    _Authz_AuthorizeBatch_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

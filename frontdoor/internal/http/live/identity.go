@@ -130,7 +130,7 @@ func (i *identity) forget() {
 
 // update takes a new result of authn. Another user is authorized again.
 func (i *identity) update(a services.Authentication, now time.Time) {
-	if !sameUser(a.User, i.result.User) {
+	if !a.User.Equal(i.result.User) {
 		for _, one := range i.questions {
 			if one.own {
 				one.User, one.revision, i.changed = a.User, 1, true
@@ -138,10 +138,6 @@ func (i *identity) update(a services.Authentication, now time.Time) {
 		}
 	}
 	i.result, i.at = a, now
-}
-
-func sameUser(a, b services.UserInfo) bool {
-	return a.Name == b.Name && a.UID == b.UID && slices.Equal(a.Groups, b.Groups) && maps.EqualFunc(a.Extra, b.Extra, slices.Equal)
 }
 
 // expired reports whether the credentials have ended by themselves.

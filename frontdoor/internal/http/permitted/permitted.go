@@ -1,14 +1,12 @@
 // Package permitted determines the namespaces in which a user may list or watch a type, for
-// requests with permitted=true. It asks authz once for each namespace and request, and never
-// about an object. It serves section "Authorization notes" of the specification.
+// requests with permitted=true. It asks authz about each namespace, in batches, and never about an
+// object. It serves section "Authorization notes" of the specification.
 package permitted
 
 import (
 	"context"
 	"crypto/sha256"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/portico-platform/portico/services"
@@ -18,8 +16,6 @@ import (
 const (
 	// maxNamespaces bounds the namespaces of a cluster in which permitted=true can be used.
 	maxNamespaces = 2000
-	// workers is how many namespaces are decided about at a time.
-	workers = 8
 	// patience bounds the determination of a set.
 	patience = 30 * time.Second
 	// renewals is how many sets of open watches are determined at a time.
@@ -92,26 +88,21 @@ func (f *Finder) Find(ctx context.Context, q services.Attributes) (*Set, error) 
 	if err != nil {
 		return nil, err
 	}
-	decisions := make([]services.Decision, len(names))
-	err = each(len(names), func(i int) (err error) {
-		decisions[i], err = f.decide(ctx, within(q, names[i]))
-		return err
-	})
-	if err != nil {
-		return nil, err
+	questions := make([]services.Attributes, len(names))
+	for i, name := range names {
+		questions[i] = q
+		questions[i].Namespace = name
 	}
-	for i, d := range decisions {
-		if d.Allowed {
+	for i, r := range services.AuthorizeAll(ctx, f.config.Authz, questions) {
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		if r.Allowed {
 			s.Namespaces = append(s.Namespaces, names[i])
-			s.Decisions = append(s.Decisions, Decision{within(q, names[i]), d})
+			s.Decisions = append(s.Decisions, Decision{questions[i], r.Decision})
 		}
 	}
 	return s, nil
-}
-
-func within(q services.Attributes, namespace string) services.Attributes {
-	q.Namespace = namespace
-	return q
 }
 
 // namespaces returns the names of all namespaces, in order.
@@ -126,47 +117,6 @@ func (f *Finder) namespaces(ctx context.Context, q services.Attributes) (names [
 	})
 	slices.Sort(names)
 	return names, err
-}
-
-// decide asks about one namespace. Authz reads etcd before it denies, so the rules of the user
-// are looked at first, which are in its memory.
-func (f *Finder) decide(ctx context.Context, q services.Attributes) (services.Decision, error) {
-	rules, err := f.config.Authz.Rules(ctx, services.RulesRequest{User: q.User, Namespace: q.Namespace})
-	if err != nil || !rules.Incomplete && !slices.ContainsFunc(rules.Resource, func(r services.ResourceRule) bool { return covers(r, q) }) {
-		return services.Decision{}, err
-	}
-	return f.config.Authz.Authorize(ctx, q)
-}
-
-// covers reports whether a rule may allow the request; authz decides.
-func covers(r services.ResourceRule, q services.Attributes) bool {
-	has := func(list []string, value string) bool {
-		return slices.Contains(list, "*") || slices.Contains(list, value)
-	}
-	return has(r.Verbs, q.Verb) && has(r.APIGroups, q.Group) && has(r.Resources, q.Resource)
-}
-
-// each calls visit for 0 to n-1, workers at a time, until one fails.
-func each(n int, visit func(int) error) error {
-	var next atomic.Int64
-	var done sync.WaitGroup
-	failures := make([]error, min(workers, n))
-	for w := range failures {
-		done.Go(func() {
-			for i := next.Add(1) - 1; i < int64(n) && failures[w] == nil; i = next.Add(1) - 1 {
-				if failures[w] = visit(int(i)); failures[w] != nil {
-					next.Store(int64(n))
-				}
-			}
-		})
-	}
-	done.Wait()
-	for _, err := range failures {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Restricts reports whether a request with this set must not read every namespace.

@@ -2,7 +2,6 @@ package permitted
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -17,14 +16,13 @@ import (
 // cluster is an authz and a store of namespaces that a test changes.
 type cluster struct {
 	services.Reader
+	services.Authz
 	mu         sync.Mutex
 	namespaces []string
 	allowed    []string // namespaces; "" for all
-	rules      []string // namespaces with a matching rule that does not allow everything
-	incomplete bool     // rules are not known
 	down       error
 	policy     int64
-	authorized int
+	authorized int // calls
 }
 
 func (c *cluster) Authorize(_ context.Context, a services.Attributes) (services.Decision, error) {
@@ -34,15 +32,13 @@ func (c *cluster) Authorize(_ context.Context, a services.Attributes) (services.
 	return services.Decision{Allowed: slices.Contains(c.allowed, a.Namespace), Revision: c.policy}, c.down
 }
 
-func (c *cluster) Rules(_ context.Context, r services.RulesRequest) (services.Rules, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	rules := services.Rules{Incomplete: c.incomplete, Resource: []services.ResourceRule{
-		{Verbs: []string{"get", "watch"}, APIGroups: []string{"*"}, Resources: []string{"*"}}, {Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"secrets"}}}}
-	if slices.Contains(c.allowed, r.Namespace) || slices.Contains(c.rules, r.Namespace) {
-		rules.Resource = append(rules.Resource, services.ResourceRule{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"pods"}, ResourceNames: []string{"a"}})
+func (c *cluster) AuthorizeBatch(ctx context.Context, requests []services.Attributes) (results []services.AuthzResult, err error) {
+	for _, a := range requests {
+		d, err := c.Authorize(ctx, a)
+		results = append(results, services.AuthzResult{Decision: d, Err: err})
 	}
-	return rules, nil
+	c.change(func() { c.authorized += 1 - len(requests) })
+	return results, nil
 }
 
 func (c *cluster) List(_ context.Context, r services.ListRequest) (page services.Page, err error) {
@@ -85,16 +81,14 @@ func TestFind(t *testing.T) {
 		cluster *cluster
 		all     bool
 		want    []string
-		decided int // authz, about one namespace or all
+		calls   int // of authz
 		reason  string
 	}{
 		{"everything", &cluster{namespaces: many, allowed: []string{""}}, true, nil, 1, ""},
-		{"nothing", &cluster{namespaces: many[:100]}, false, nil, 1, ""},
-		{"some", &cluster{namespaces: []string{"a", "b", "c", "d"}, allowed: []string{"d", "b"}}, false, []string{"b", "d"}, 3, ""},
-		{"a rule that does not allow it", &cluster{namespaces: []string{"a", "b"}, rules: []string{"a"}, allowed: []string{"b"}}, false, []string{"b"}, 3, ""},
-		{"rules that are not known", &cluster{namespaces: []string{"a", "b", "c"}, incomplete: true, allowed: []string{"c"}}, false, []string{"c"}, 4, ""},
-		{"a namespace that does not exist", &cluster{namespaces: []string{"a"}, allowed: []string{"b"}}, false, nil, 1, ""},
-		{"many", &cluster{namespaces: many[1:], allowed: many}, false, many[1:], maxNamespaces + 1, ""},
+		{"nothing", &cluster{namespaces: many[:100]}, false, nil, 2, ""},
+		{"some", &cluster{namespaces: []string{"a", "b", "c", "d"}, allowed: []string{"d", "b"}}, false, []string{"b", "d"}, 2, ""},
+		{"a namespace that does not exist", &cluster{namespaces: []string{"a"}, allowed: []string{"b"}}, false, nil, 2, ""},
+		{"many", &cluster{namespaces: many[1:], allowed: many}, false, many[1:], 1 + maxNamespaces/services.MaxAuthzBatch + 1, ""},
 		{"too many", &cluster{namespaces: many, allowed: many}, false, nil, 1, services.ReasonForbidden},
 		{"authz is away", &cluster{namespaces: many[:9], allowed: many, down: services.Unavailable("away")}, false, nil, 1, services.ReasonServiceUnavailable},
 	} {
@@ -106,25 +100,9 @@ func TestFind(t *testing.T) {
 		} else if err != nil || s.All != c.all || !slices.Equal(s.Namespaces, c.want) || !c.all && len(s.Decisions) != len(c.want) {
 			t.Errorf("%s: %+v, %v", c.name, s, err)
 		}
-		if c.cluster.authorized != c.decided {
-			t.Errorf("%s: authz decided %d times, want %d", c.name, c.cluster.authorized, c.decided)
+		if c.cluster.authorized != c.calls {
+			t.Errorf("%s: authz was called %d times, want %d", c.name, c.cluster.authorized, c.calls)
 		}
-	}
-}
-
-func TestEachEndsWithAnError(t *testing.T) {
-	var mu sync.Mutex
-	visited, bad := 0, errors.New("bad")
-	err := each(1_000_000, func(i int) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if visited++; i == 10 {
-			return bad
-		}
-		return nil
-	})
-	if !errors.Is(err, bad) || visited > 500_000 {
-		t.Errorf("%v after %d", err, visited)
 	}
 }
 
