@@ -22,7 +22,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-func parserOf(t *testing.T, v vocabulary.Vocabulary) *config.Parser {
+func parserOf(t testing.TB, v vocabulary.Vocabulary) *config.Parser {
 	t.Helper()
 	p, err := config.NewParser(config.Settings{Vocabulary: v, Release: release.V136, Reserved: []string{"https://accounts"}})
 	if err != nil {
@@ -162,4 +162,29 @@ func TestConfigurationIsReplaced(t *testing.T) {
 	if c.pending != nil {
 		t.Error("a file is used twice")
 	}
+}
+
+// FuzzConfigurationFile: every issuer of a file that is accepted has an HTTPS address of its own and audiences.
+func FuzzConfigurationFile(f *testing.F) {
+	v := vocabulary.Platform()
+	p := parserOf(f, v)
+	for _, content := range []string{"", "jwt:\n- issuer: {url: 'https://a', audiences: [x]}\n  claimMappings: {username: {claim: sub, prefix: ''}}\n", "anonymous: {enabled: true, conditions: [{path: /livez}]}\n",
+		"jwt:\n- issuer: {url: 'https://a', discoveryURL: 'https://b/c', audiences: [x, z], audienceMatchPolicy: MatchAny}\n  claimValidationRules: [{expression: 'claims.hd == \"a\"'}]\n" +
+			"  claimMappings: {username: {expression: 'claims.sub'}, groups: {expression: 'claims.groups'}, extra: [{key: a.example/b, valueExpression: 'claims.c'}]}\n" +
+			"  userValidationRules: [{expression: 'user.username != \"root\"'}]\n"} {
+		f.Add([]byte(head(v, "v1") + content))
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		file, err := p.Parse(content)
+		if err != nil {
+			return
+		}
+		seen := map[string]bool{}
+		for _, i := range file.Issuers {
+			if seen[i.Issuer.URL] || !strings.HasPrefix(i.Issuer.URL, "https://") || len(i.Issuer.Audiences) == 0 {
+				t.Errorf("%q: %+v", content, i.Issuer)
+			}
+			seen[i.Issuer.URL] = true
+		}
+	})
 }

@@ -1,16 +1,22 @@
 package method
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"io"
 	"log/slog"
+	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/utils/lru"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -130,6 +136,35 @@ func FuzzPublicKeys(f *testing.F) {
 		key, err := publicKey(&pem.Block{Type: kind, Bytes: content})
 		if _, private := key.(interface{ Public() any }); private && err == nil {
 			t.Errorf("%s is a private key", kind)
+		}
+	})
+}
+
+// reply is a transport with one response.
+type reply []byte
+
+func (r reply) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(r))}, nil
+}
+
+// FuzzTokenReview: a token is accepted only by a TokenReview that says so, names a user and is for
+// the audience.
+func FuzzTokenReview(f *testing.F) {
+	for _, status := range []string{`{"authenticated":true,"user":{"username":"a","uid":"1","groups":["g"],"extra":{"k":["v"]}}}`, `{"authenticated":true}`, `{"error":"no"}`,
+		`{"authenticated":true,"user":{"username":"a"},"audiences":["api"]}`, `{"authenticated":true,"user":{"username":"a"},"audiences":["other"]}`, `null`} {
+		f.Add([]byte(`{"apiVersion":"v","kind":"TokenReview","status":` + status + `}`))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		m := &Webhook{config: WebhookConfig{APIVersion: "v", Audiences: []string{"api"}, Log: slog.New(slog.DiscardHandler)}, url: "https://webhook", client: &http.Client{Transport: reply(body)},
+			answers: lru.New(1), now: time.Now}
+		a, err := m.Authenticate(t.Context(), services.Credentials{BearerToken: "t"})
+		if err != nil {
+			return
+		}
+		var said tokenReview
+		if err := json.Unmarshal(body, &said); err != nil || said.Kind != "TokenReview" || !said.Status.Authenticated || a.User.Name == "" || a.User.Name != said.Status.User.Username ||
+			len(said.Status.Audiences) > 0 && !slices.Contains(said.Status.Audiences, "api") {
+			t.Errorf("%q: %+v", body, a)
 		}
 	})
 }

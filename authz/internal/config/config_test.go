@@ -10,7 +10,7 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-func parser(t *testing.T, v vocabulary.Vocabulary) *Parser {
+func parser(t testing.TB, v vocabulary.Vocabulary) *Parser {
 	t.Helper()
 	p, err := NewParser(Settings{Vocabulary: v, Release: release.V136, Types: []string{"ABAC", "Node", "RBAC", "Webhook"}})
 	if err != nil {
@@ -24,7 +24,7 @@ func head(v vocabulary.Vocabulary, version string) string {
 }
 
 // kubeconfig writes a usable kubeconfig.
-func kubeconfig(t *testing.T) string {
+func kubeconfig(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config")
 	content := "apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{name: a, cluster: {server: \"https://localhost\"}}]\n" +
@@ -111,4 +111,32 @@ func TestRefusedFiles(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
+}
+
+// FuzzParse: every authorizer of a file that is accepted has a known type, a webhook exactly if it is of
+// that type, and a name of its own.
+func FuzzParse(f *testing.F) {
+	v := vocabulary.Platform()
+	p, path := parser(f, v), kubeconfig(f)
+	for _, authorizers := range []string{"", "- {type: RBAC, name: rbac}\n- {type: Node, name: node}\n", "- {type: Webhook, name: a, webhook: {timeout: 3s, subjectAccessReviewVersion: v1," +
+		" matchConditionSubjectAccessReviewVersion: v1, failurePolicy: NoOpinion, connectionInfo: {type: KubeConfigFile, kubeConfigFile: " + path + "}, matchConditions: [{expression: \"request.user == 'a'\"}]}}\n"} {
+		f.Add([]byte(head(v, "v1") + authorizers))
+		f.Add([]byte(head(v, "v1beta1") + authorizers))
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		all, err := p.Parse(content)
+		if err != nil {
+			return
+		}
+		names := map[string]bool{}
+		for _, a := range all {
+			if names[a.Name] || a.Name == "" || (a.Type == "Webhook") != (a.Webhook != nil) || !strings.Contains("ABAC Node RBAC Webhook", a.Type) {
+				t.Errorf("%q: %+v", content, a)
+			}
+			names[a.Name] = true
+		}
+		if len(all) == 0 {
+			t.Errorf("%q has no authorizers", content)
+		}
+	})
 }

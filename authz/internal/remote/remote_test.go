@@ -25,7 +25,7 @@ type service struct {
 	answer func(calls int32, w http.ResponseWriter, apiVersion string)
 }
 
-func newService(t *testing.T, answer func(calls int32, w http.ResponseWriter, apiVersion string)) *service {
+func newService(t testing.TB, answer func(calls int32, w http.ResponseWriter, apiVersion string)) *service {
 	t.Helper()
 	s := &service{answer: answer}
 	s.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,7 +42,7 @@ func newService(t *testing.T, answer func(calls int32, w http.ResponseWriter, ap
 }
 
 // webhook returns a webhook that asks the service.
-func (s *service) webhook(t *testing.T, version string) *Webhook {
+func (s *service) webhook(t testing.TB, version string) *Webhook {
 	t.Helper()
 	folder := t.TempDir()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
@@ -160,4 +160,29 @@ func TestLargeQuestionsAreNotCached(t *testing.T) {
 	if n := s.calls.Load(); n != 2 {
 		t.Errorf("%d calls", n)
 	}
+}
+
+// FuzzReply: only a SubjectAccessReview that says so allows a request, or denies it.
+func FuzzReply(f *testing.F) {
+	var body []byte
+	w := newService(f, func(_ int32, w http.ResponseWriter, _ string) { _, _ = w.Write(body) }).webhook(f, "v1")
+	for _, status := range []string{"{allowed: true}", `{"allowed":true}`, `{"allowed":true,"denied":true}`, `{"denied":true,"reason":"no"}`, `{"allowed":false,"evaluationError":"x"}`, `null`, `[]`} {
+		f.Add([]byte(`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","status":` + status + `}`))
+	}
+	asked := 0
+	f.Fuzz(func(t *testing.T, reply []byte) {
+		body = reply
+		asked++ // so that no answer is cached
+		d, err := w.Authorize(t.Context(), services.Attributes{Verb: "get", Path: fmt.Sprint(asked)})
+		if !d.Allowed && !d.Denied {
+			return
+		}
+		var said struct {
+			APIVersion, Kind string
+			Status           struct{ Allowed, Denied bool }
+		}
+		if broken := json.Unmarshal(reply, &said); broken != nil || err != nil || said.Kind != "SubjectAccessReview" || d.Allowed != said.Status.Allowed || d.Denied != said.Status.Denied || d.Allowed == d.Denied {
+			t.Errorf("%q: %+v, %v", reply, d, err)
+		}
+	})
 }

@@ -333,3 +333,18 @@ func TestBars(t *testing.T) {
 		t.Errorf("something is left: %q", recorded.String())
 	}
 }
+
+// FuzzManifest: a manifest that is accepted is of this version of the format, and names the snapshot.
+func FuzzManifest(f *testing.F) {
+	folder := f.TempDir()
+	f.Add([]byte(`{"version":1,"files":{"etcd.db":"00"},"revision":7,"objects":{"pods":1},"created":"2026-01-01T00:00:00Z"}`))
+	f.Add([]byte(`{"version":2}`))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		if err := os.WriteFile(filepath.Join(folder, manifestFile), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := readManifest(folder); err == nil && (m.Version != formatVersion || m.Files[snapshotFile] == "" || m.String() == "") {
+			t.Errorf("%q: %+v", content, m)
+		}
+	})
+}

@@ -1,6 +1,10 @@
 package connect
 
 import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -51,6 +55,34 @@ func FuzzTargets(f *testing.F) {
 		}
 		if n := portNumber(got.port); strings.ContainsAny(got.port, ":./@[]%\x00 ") || n < 0 || n > 65535 {
 			t.Errorf("%q has the port %q", given, got.port)
+		}
+	})
+}
+
+// FuzzPorts: the ports of a query are those that it names, in their order.
+func FuzzPorts(f *testing.F) {
+	for _, seed := range []string{"ports=80", "ports=80,443&ports=1", "ports=", "ports=65536", "ports=-1", "ports=0x50&ports=8_0", "ports=%38%30;ports=1"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		q, err := url.ParseQuery(query)
+		if err != nil {
+			return
+		}
+		ports, err := portsOf(q)
+		if err != nil {
+			return
+		}
+		var named []string
+		for _, port := range ports {
+			named = append(named, strconv.Itoa(int(port)))
+		}
+		given := strings.Split(strings.Join(q["ports"], ","), ",")
+		for i := range given {
+			given[i] = cmp.Or(strings.TrimLeft(given[i], "0"), "0")
+		}
+		if len(q["ports"]) > 0 && !slices.Equal(named, given) || len(q["ports"]) == 0 && len(named) > 0 {
+			t.Errorf("%q names %v", query, ports)
 		}
 	})
 }

@@ -256,6 +256,31 @@ func TestInvalidFiles(t *testing.T) {
 	}
 }
 
+// FuzzConfiguration: every rule of a file that is accepted has types and a key or the identity, and no
+// error contains a secret.
+func FuzzConfiguration(f *testing.F) {
+	const good = "{aesgcm: {keys: [{name: one, secret: c3dvcmRmaXNoc3dvcmRmaXNoMTI=}]}}"
+	for _, entries := range []string{"", entry("secrets", good), entry("'*.apps'", good, "{identity: {}}"), entry("'*.*'", "{secretbox: {keys: []}}"),
+		entry("secrets", "{kms: {apiVersion: v2, name: a, endpoint: 'unix:///nowhere', timeout: 3s}}")} {
+		f.Add([]byte(head + entries))
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		plugins := kms.New(slog.New(slog.DiscardHandler))
+		c, err := parse(content, vocabulary.Platform(), plugins)
+		if err != nil {
+			if strings.Contains(err.Error(), "c3dvcmRmaXNo") || strings.Contains(err.Error(), "swordfish") {
+				t.Errorf("the error contains a secret: %v", err)
+			}
+			return
+		}
+		for _, r := range c.rules {
+			if len(r.types) == 0 || len(r.keys) == 0 {
+				t.Errorf("%q: %+v", content, r)
+			}
+		}
+	})
+}
+
 // FuzzOpen opens values that whoever writes to etcd may have made.
 func FuzzOpen(f *testing.F) {
 	for _, kind := range providers() {

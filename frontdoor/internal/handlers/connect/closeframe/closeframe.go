@@ -131,10 +131,12 @@ func webSocketLength(h []byte) (payload int64, ok bool) {
 	case long:
 		length = binary.BigEndian.Uint64(h[2:])
 	}
+	const mask = 4
+	payload = int64(min(length, math.MaxInt64-mask)) //nolint:gosec // bounded
 	if masked := h[1]&0x80 != 0; masked {
-		length += 4
+		payload += mask
 	}
-	return int64(min(length, math.MaxInt64)), true //nolint:gosec // bounded
+	return payload, true
 }
 
 func webSocketClose(reason string) []byte {

@@ -54,6 +54,7 @@ func TestClose(t *testing.T) {
 		"within a length":          {"websocket", "stop", response + "\x82\x7e\x01", ""},
 		"within a frame":           {"websocket", "stop", response + "\x82\x03ab", ""},
 		"an endless frame":         {"websocket", "stop", response + "\x82\xff\xff\xff\xff\xff\xff\xff\xff\xff" + large, ""},
+		"a mask that overflows":    {"websocket", "stop", response + "\x82\xff\xff\xff\xff\xff\xff\xff\xff\xffabc", ""},
 		"within the response":      {"websocket", "stop", response[:20], ""},
 		"no reason":                {"websocket", "", response + "\x82\x02ab", ""},
 		"SPDY":                     {"SPDY/3.1", "stop", response + "\x00\x00\x00\x01\x00\x00\x00\x02ab", goAway},
@@ -84,4 +85,23 @@ func TestCloseWhileTheClientStalls(t *testing.T) {
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("it took %v", took)
 	}
+}
+
+// FuzzFrames: what a node, pod or service writes reaches the client, and the end of the connection does
+// not depend on how that was divided.
+func FuzzFrames(f *testing.F) {
+	f.Add("\x82\x02ab\x82\x81mask"+"a", true, 3)
+	f.Add("\x82\x7e\x01\x00xx", true, 1)
+	f.Add("\x82\xff\xff\xff\xff\xff\xff\xff\xff\xffabc", true, 1) // whose length and mask overflow
+	f.Add("\x00\x00\x00\x01\x00\x00\x00\x02ab", false, 5)
+	f.Fuzz(func(t *testing.T, frames string, webSocket bool, part int) {
+		protocol, last := "spdy/3.1", goAway
+		if webSocket {
+			protocol, last = "websocket", closing
+		}
+		whole, divided := end(t, protocol, "stop", response+frames, 1<<20), end(t, protocol, "stop", response+frames, max(part, 1))
+		if whole != divided || whole != response+frames && whole != response+frames+last {
+			t.Errorf("%s %q: got %q at once, and %q in parts", protocol, frames, whole, divided)
+		}
+	})
 }
