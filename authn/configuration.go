@@ -3,7 +3,6 @@ package authn
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -17,7 +16,7 @@ import (
 	"github.com/portico-platform/portico/authn/internal/issuers"
 	"github.com/portico-platform/portico/authn/internal/method"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/reload"
+	"github.com/portico-platform/portico/services/kit/configfile"
 )
 
 const (
@@ -31,57 +30,45 @@ const (
 // configuration authenticates ID tokens by the issuers of the file of --authentication-config. A
 // new file replaces them once its issuers are discovered, unless it is invalid.
 type configuration struct {
-	files    *reload.Files[*content]
+	file     *configfile.File[*config.File]
 	settings issuers.Settings
-	reloads  *reloads
 	log      *slog.Logger
 	// opened is the content at the start.
-	opened  *content
-	used    *content
+	opened  *config.File
+	used    *configfile.Content[*config.File]
 	current atomic.Pointer[issuers.Set]
 	// pending are the issuers of a new file.
 	pending *candidate
 }
 
-// content is that of one file.
-type content struct {
-	*config.File
-	hash string
-}
-
 // candidate are issuers that are being discovered.
 type candidate struct {
 	*issuers.Set
-	of     *content
+	of     *configfile.Content[*config.File]
 	until  time.Time
 	cancel context.CancelFunc
 }
 
 // openConfiguration reads the file.
-func openConfiguration(path string, parser *config.Parser, settings issuers.Settings, reloads *reloads) (c *configuration, err error) {
-	c = &configuration{settings: settings, reloads: reloads, log: settings.Log}
-	c.files, err = reload.Open(reload.Config[*content]{What: "authentication configuration", Paths: []string{path}, Log: settings.Log,
-		Parse: func(files [][]byte) (*content, error) {
-			file, err := parser.Parse(files[0])
-			if err == nil && c.opened != nil && !reflect.DeepEqual(file.Anonymous, c.opened.Anonymous) {
-				err = errors.New("anonymous: Forbidden: changed from initial configuration file")
-			}
-			if err != nil {
-				if c.opened != nil {
-					reloads.failed()
-				}
-				return nil, fmt.Errorf("%s: %w", path, err)
-			}
-			return &content{file, issuers.Hash(files[0])}, nil
-		}})
+func openConfiguration(path string, parser *config.Parser, settings issuers.Settings, metrics prometheus.Registerer) (c *configuration, err error) {
+	c = &configuration{settings: settings, log: settings.Log}
+	c.file, err = configfile.Open(configfile.Config[*config.File]{Subject: "authentication", Path: path,
+		Parse: parser.Parse, Replaceable: c.replaceable, Metrics: metrics, Log: settings.Log})
 	if err != nil {
 		return nil, err
 	}
-	c.opened = c.files.Get()
-	c.used = c.opened
-	c.current.Store(issuers.New(c.used.Issuers, settings))
-	reloads.inUse(c.used.hash)
+	c.used = c.file.Get()
+	c.opened = c.used.Value
+	c.current.Store(issuers.New(c.opened.Issuers, settings))
 	return c, nil
+}
+
+// replaceable returns an error if a new file needs a restart.
+func (c *configuration) replaceable(file *config.File) error {
+	if !reflect.DeepEqual(file.Anonymous, c.opened.Anonymous) {
+		return errors.New("anonymous: Forbidden: changed from initial configuration file")
+	}
+	return nil
 }
 
 // anonymous returns which requests without credentials are anonymous, nil if the file does not
@@ -112,7 +99,7 @@ func (c *configuration) run(ctx context.Context) error {
 
 // refresh reads the file, and begins to discover the issuers of a new one.
 func (c *configuration) refresh(ctx context.Context) {
-	next := c.files.Get()
+	next := c.file.Get()
 	if next == c.used || c.pending != nil && next == c.pending.of {
 		return
 	}
@@ -120,7 +107,7 @@ func (c *configuration) refresh(ctx context.Context) {
 		c.pending.cancel()
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	c.pending = &candidate{Set: issuers.New(next.Issuers, c.settings), of: next, until: time.Now().Add(discoveredWithin), cancel: cancel}
+	c.pending = &candidate{Set: issuers.New(next.Value.Issuers, c.settings), of: next, until: time.Now().Add(discoveredWithin), cancel: cancel}
 	go func(s *issuers.Set) { _ = s.Run(ctx) }(c.pending.Set) // it returns no error
 }
 
@@ -133,7 +120,7 @@ func (c *configuration) take(now time.Time) context.CancelFunc {
 	if err := c.pending.Discovered(); err != nil {
 		if now.After(c.pending.until) {
 			c.pending.until = now.Add(discoveredWithin)
-			c.reloads.failed()
+			c.file.Failed()
 			c.log.Warn("issuers of the new authentication configuration are not discovered, keeping those in use", "error", err)
 		}
 		return nil
@@ -147,8 +134,8 @@ func (c *configuration) take(now time.Time) context.CancelFunc {
 		}
 	}
 	c.used = next.of
-	c.reloads.succeeded(next.of.hash)
-	c.log.Info("authentication configuration in use", "issuers", len(next.of.Issuers))
+	c.file.Used(next.of)
+	c.log.Info("authentication configuration in use", "issuers", len(next.of.Value.Issuers))
 	return next.cancel
 }
 
@@ -161,41 +148,3 @@ func (c *configuration) Authenticate(ctx context.Context, r services.Credentials
 }
 
 var _ method.Method = (*configuration)(nil)
-
-// reloads are the metrics of the file, with the names of Kubernetes.
-type reloads struct {
-	total *prometheus.CounterVec
-	last  *prometheus.GaugeVec
-	info  *prometheus.GaugeVec
-}
-
-func newReloads(registry *prometheus.Registry) *reloads {
-	const prefix = "apiserver_authentication_config_controller_"
-	r := &reloads{
-		total: prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "automatic_reloads_total",
-			Help: "New contents of --authentication-config, by status: success, or failure if they were refused."}, []string{"status"}),
-		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "automatic_reload_last_timestamp_seconds",
-			Help: "When new contents of --authentication-config were last used or refused."}, []string{"status"}),
-		info: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "last_config_info",
-			Help: "The hash of the --authentication-config in use."}, []string{"hash"}),
-	}
-	registry.MustRegister(r.total, r.last, r.info)
-	return r
-}
-
-func (r *reloads) failed() { r.count("failure") }
-
-func (r *reloads) succeeded(hash string) {
-	r.count("success")
-	r.inUse(hash)
-}
-
-func (r *reloads) count(status string) {
-	r.total.WithLabelValues(status).Inc()
-	r.last.WithLabelValues(status).SetToCurrentTime()
-}
-
-func (r *reloads) inUse(hash string) {
-	r.info.Reset()
-	r.info.WithLabelValues(hash).Set(1)
-}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/portico-platform/portico/authn/internal/config"
 	"github.com/portico-platform/portico/authn/internal/issuers"
+	"github.com/portico-platform/portico/services/kit/kittest"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -123,7 +124,7 @@ func TestConfigurationIsReplaced(t *testing.T) {
 	write(one.file())
 	registry := prometheus.NewRegistry()
 	settings := issuers.Settings{Metrics: issuers.NewMetrics(registry), Now: time.Now, Log: slog.New(slog.DiscardHandler)}
-	c, err := openConfiguration(path, parserOf(t, vocabulary.Platform()), settings, newReloads(registry))
+	c, err := openConfiguration(path, parserOf(t, vocabulary.Platform()), settings, registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,8 @@ func TestConfigurationIsReplaced(t *testing.T) {
 		if got := c.current.Load().URLs(); len(got) != 1 || got[0] != url {
 			t.Errorf("%s: the issuers are %v, want %s", what, got, url)
 		}
-		if a, b := testutil.ToFloat64(c.reloads.total.WithLabelValues("success")), testutil.ToFloat64(c.reloads.total.WithLabelValues("failure")); a != used || b != refused {
+		const reloads = "apiserver_authentication_config_controller_automatic_reloads_total"
+		if a, b := kittest.Metric(t, registry, reloads, "success"), kittest.Metric(t, registry, reloads, "failure"); a != used || b != refused {
 			t.Errorf("%s: %v files used and %v refused, want %v and %v", what, a, b, used, refused)
 		}
 	}
@@ -155,9 +157,17 @@ func TestConfigurationIsReplaced(t *testing.T) {
 		t.Errorf("an issuer that is up: %v, %v", err, c.pending.Discovered())
 	}
 	check("an issuer that is up", two.URL, 1, 3)
-	if n := testutil.CollectAndCount(c.reloads.info); n != 1 {
-		t.Errorf("%d files are in use", n)
+	if n, err := testutil.GatherAndCount(registry, "apiserver_authentication_config_controller_last_config_info"); n != 1 || err != nil {
+		t.Errorf("%d files are in use, %v", n, err)
 	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // it is counted once
+		c.refresh(t.Context())
+	}
+	check("a file that cannot be read", two.URL, 1, 4)
+	write(two.file())
 	c.refresh(t.Context())
 	if c.pending != nil {
 		t.Error("a file is used twice")

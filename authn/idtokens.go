@@ -64,7 +64,7 @@ func fileOf(n *run.Node, now func() time.Time) (*configuration, error) {
 		return nil, err
 	}
 	settings := issuers.Settings{Metrics: issuers.NewMetrics(n.Metrics), Now: now, Log: n.Log}
-	file, err := openConfiguration(path, parser, settings, newReloads(n.Metrics))
+	file, err := openConfiguration(path, parser, settings, n.Metrics)
 	if err != nil {
 		return nil, run.Usagef("--authentication-config: %v", err)
 	}

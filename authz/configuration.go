@@ -12,7 +12,8 @@ import (
 
 	"github.com/portico-platform/portico/authz/internal/config"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/reload"
+	"github.com/portico-platform/portico/services/kit/configfile"
+	"github.com/portico-platform/portico/services/kit/retry"
 )
 
 // configurationEvery is how often the file of --authorization-config is read.
@@ -21,41 +22,23 @@ const configurationEvery = time.Second
 // configuration asks the authorizers of the file of --authorization-config. A new file
 // replaces them, unless it is invalid.
 type configuration struct {
-	files   *reload.Files[*[]config.Authorizer]
-	reloads *prometheus.CounterVec
+	file    *configfile.File[[]config.Authorizer]
 	types   []string                  // of the authorizers at the start
 	modes   map[string]services.Authz // all but webhooks
-	used    *[]config.Authorizer
+	used    *configfile.Content[[]config.Authorizer]
 	current atomic.Pointer[chain]
 }
 
-func newReloads() *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "apiserver_authorization_config_controller_automatic_reloads_total",
-		Help: "New contents of --authorization-config, by status: success, or failure if they were refused."}, []string{"status"})
-}
-
 // openConfiguration reads the file. The authorizers must not be asked before use.
-func openConfiguration(path string, parser *config.Parser, reloads *prometheus.CounterVec, log *slog.Logger) (c *configuration, err error) {
-	c = &configuration{reloads: reloads}
-	c.files, err = reload.Open(reload.Config[*[]config.Authorizer]{What: "authorization configuration", Paths: []string{path}, Log: log,
-		Parse: func(content [][]byte) (*[]config.Authorizer, error) {
-			all, err := parser.Parse(content[0])
-			if err == nil && c.used != nil {
-				err = c.replaceable(all)
-			}
-			if err != nil {
-				if c.used != nil {
-					reloads.WithLabelValues("failure").Inc()
-				}
-				return nil, fmt.Errorf("%s: %w", path, err)
-			}
-			return &all, nil
-		}})
+func openConfiguration(path string, parser *config.Parser, metrics prometheus.Registerer, log *slog.Logger) (c *configuration, err error) {
+	c = &configuration{}
+	c.file, err = configfile.Open(configfile.Config[[]config.Authorizer]{Subject: "authorization", Path: path,
+		Parse: parser.Parse, Replaceable: c.replaceable, Metrics: metrics, Log: log})
 	if err != nil {
 		return nil, err
 	}
-	c.used = c.files.Get()
-	for _, a := range *c.used {
+	c.used = c.file.Get()
+	for _, a := range c.used.Value {
 		c.types = append(c.types, a.Type)
 	}
 	return c, nil
@@ -88,7 +71,7 @@ func (c *configuration) use(modes map[string]services.Authz) {
 // assemble puts the authorizers of the file in use.
 func (c *configuration) assemble() {
 	var all chain
-	for _, a := range *c.used {
+	for _, a := range c.used.Value {
 		if a.Webhook != nil {
 			all = append(all, mode{a.Name, a.Webhook})
 			continue
@@ -100,27 +83,22 @@ func (c *configuration) assemble() {
 
 // refresh reads the file again.
 func (c *configuration) refresh() {
-	next := c.files.Get()
+	next := c.file.Get()
 	if next == c.used {
 		return
 	}
 	c.used = next
 	c.assemble()
-	c.reloads.WithLabelValues("success").Inc()
+	c.file.Used(next)
 }
 
 // run reads the file again until ctx ends.
 func (c *configuration) run(ctx context.Context) error {
-	tick := time.NewTicker(configurationEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			c.refresh()
-		}
-	}
+	retry.Every(ctx, configurationEvery, func(context.Context) error {
+		c.refresh()
+		return nil
+	}, nil) // which never fails
+	return nil
 }
 
 // Authorize implements services.Authz. A decision must not be kept: the next file may

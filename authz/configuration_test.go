@@ -13,10 +13,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/portico-platform/portico/authz/internal/config"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/kittest"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -24,10 +25,11 @@ import (
 // configured is a configuration of a file that a test replaces.
 type configured struct {
 	*configuration
-	t    *testing.T
-	path string
-	hook string // an entry that asks a service, which denies
-	down atomic.Bool
+	t       *testing.T
+	metrics *prometheus.Registry
+	path    string
+	hook    string // an entry that asks a service, which denies
+	down    atomic.Bool
 }
 
 const (
@@ -38,7 +40,7 @@ const (
 // configure opens a file with a webhook and RBAC, which allows everything.
 func configure(t *testing.T) *configured {
 	t.Helper()
-	c := &configured{t: t, path: filepath.Join(t.TempDir(), "authorization")}
+	c := &configured{t: t, metrics: prometheus.NewRegistry(), path: filepath.Join(t.TempDir(), "authorization")}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if c.down.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -59,7 +61,7 @@ func configure(t *testing.T) *configured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.configuration, err = openConfiguration(c.path, parser, newReloads(), slog.New(slog.DiscardHandler)); err != nil {
+	if c.configuration, err = openConfiguration(c.path, parser, c.metrics, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	c.use(map[string]services.Authz{modeRBAC: opinion{decision: services.Decision{Allowed: true, Reason: "a role", Revision: 7}}, modeAlwaysDeny: constant(false)})
@@ -81,7 +83,7 @@ func (c *configured) replace(authorizers string, used, refused float64) {
 		c.refresh()
 	}
 	for status, want := range map[string]float64{"success": used, "failure": refused} {
-		if got := testutil.ToFloat64(c.reloads.WithLabelValues(status)); got != want {
+		if got := kittest.Metric(c.t, c.metrics, "apiserver_authorization_config_controller_automatic_reloads_total", status); got != want {
 			c.t.Errorf("%s: %v, not %v", status, got, want)
 		}
 	}
@@ -137,6 +139,6 @@ func TestRefusedConfigurations(t *testing.T) {
 	}
 	c.refresh()
 	c.wants("bob", services.Decision{Allowed: true, Reason: "a role"})
-	c.replace(byRoles, 1, 5)
+	c.replace(byRoles, 1, 6)
 	c.wants("jane", services.Decision{Allowed: true, Reason: "a role"})
 }

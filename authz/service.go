@@ -84,9 +84,7 @@ func (b *builder) configuration() (*configuration, error) {
 	if err != nil {
 		return nil, err
 	}
-	reloads := newReloads()
-	b.node.Metrics.MustRegister(reloads)
-	file, err := openConfiguration(b.configFile, parser, reloads, b.node.Log)
+	file, err := openConfiguration(b.configFile, parser, b.node.Metrics, b.node.Log)
 	if err != nil {
 		return nil, run.Usagef("--authorization-config: %v", err)
 	}

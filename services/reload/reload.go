@@ -19,6 +19,9 @@ type Config[T any] struct {
 	Paths []string
 	// Parse returns the value of the files' contents, which are in the order of Paths.
 	Parse func(content [][]byte) (T, error)
+	// Failed is called when new content is refused, and when the files cannot be read any more, once for
+	// each. It may be nil.
+	Failed func()
 	// Every is the minimum interval between reads; 0: read at every Get.
 	Every time.Duration
 	Log   *slog.Logger
@@ -33,6 +36,7 @@ type Files[T any] struct {
 	content [][]byte // of current
 	current T
 	refused [][]byte // the last invalid content, to log it once
+	missing bool     // the files cannot be read
 }
 
 // Open reads the files for the first time.
@@ -70,18 +74,33 @@ func (f *Files[T]) Now() T {
 func (f *Files[T]) read() T {
 	f.checked = time.Now()
 	content, err := read(f.config.Paths)
-	if err != nil || same(content, f.content) || same(content, f.refused) {
+	if err != nil {
+		if !f.missing {
+			f.missing = true
+			f.failed("files cannot be read, keeping those in use", err)
+		}
+		return f.current
+	}
+	f.missing = false
+	if same(content, f.content) || same(content, f.refused) {
 		return f.current
 	}
 	next, err := f.config.Parse(content)
 	if err != nil {
 		f.refused = content
-		f.config.Log.Warn("new files refused, keeping those in use", "what", f.config.What, "error", err)
+		f.failed("new files refused, keeping those in use", err)
 		return f.current
 	}
 	f.content, f.current, f.refused = content, next, nil
 	f.config.Log.Info("files read again", "what", f.config.What)
 	return next
+}
+
+func (f *Files[T]) failed(message string, err error) {
+	f.config.Log.Warn(message, "what", f.config.What, "error", err)
+	if f.config.Failed != nil {
+		f.config.Failed()
+	}
 }
 
 func read(paths []string) (content [][]byte, err error) {

@@ -17,6 +17,8 @@ type pair struct {
 	t    *testing.T
 	dir  string
 	logs strings.Builder
+
+	failures int
 }
 
 func newPair(t *testing.T) *pair { return &pair{t: t, dir: t.TempDir()} }
@@ -42,7 +44,8 @@ func (p *pair) config() reload.Config[string] {
 			}
 			return string(content[0]), nil
 		},
-		Log: slog.New(slog.NewTextHandler(&p.logs, nil)),
+		Failed: func() { p.failures++ },
+		Log:    slog.New(slog.NewTextHandler(&p.logs, nil)),
 	}
 }
 
@@ -77,6 +80,10 @@ func TestFilesAreFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("2")
+	want("2")
+	if n := strings.Count(p.logs.String(), "cannot be read"); n != 1 || p.failures != 2 {
+		t.Errorf("the missing file is logged %d times, and %d failures are counted:\n%s", n, p.failures, p.logs.String())
+	}
 	p.write("a", "1")
 	p.write("b", "1")
 	want("1") // back to what was in use before

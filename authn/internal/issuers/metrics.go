@@ -1,11 +1,11 @@
 package issuers
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/portico-platform/portico/services/kit/configfile"
 )
 
 // Metrics are those of the issuers of one process, with the names of Kubernetes.
@@ -32,22 +32,22 @@ func NewMetrics(registry *prometheus.Registry) *Metrics {
 }
 
 func (m *Metrics) authenticated(issuer string, err error, took time.Duration) {
-	m.latency.WithLabelValues(result(err == nil), Hash([]byte(issuer))).Observe(took.Seconds())
+	m.latency.WithLabelValues(result(err == nil), configfile.Hash([]byte(issuer))).Observe(took.Seconds())
 }
 
 // keysRequested records a request for the keys; body is nil if it failed.
 func (m *Metrics) keysRequested(issuer string, body []byte) {
-	of := Hash([]byte(issuer))
+	of := configfile.Hash([]byte(issuer))
 	m.fetched.WithLabelValues(result(body != nil), of).SetToCurrentTime()
 	if body != nil {
 		m.keys.DeletePartialMatch(prometheus.Labels{"jwt_issuer_hash": of})
-		m.keys.WithLabelValues(of, Hash(body)).Set(1)
+		m.keys.WithLabelValues(of, configfile.Hash(body)).Set(1)
 	}
 }
 
 // Forget removes the metrics of an issuer that is no longer used.
 func (m *Metrics) Forget(issuer string) {
-	of := prometheus.Labels{"jwt_issuer_hash": Hash([]byte(issuer))}
+	of := prometheus.Labels{"jwt_issuer_hash": configfile.Hash([]byte(issuer))}
 	m.latency.DeletePartialMatch(of)
 	m.fetched.DeletePartialMatch(of)
 	m.keys.DeletePartialMatch(of)
@@ -58,10 +58,4 @@ func result(success bool) string {
 		return "success"
 	}
 	return "failure"
-}
-
-// Hash returns the hash by which metrics name issuers and files.
-func Hash(content []byte) string {
-	sum := sha256.Sum256(content)
-	return "sha256:" + hex.EncodeToString(sum[:])
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 )
@@ -66,4 +68,23 @@ func start(t testing.TB, authority *peertls.Authority, s run.Service, args ...st
 	}
 	t.Cleanup(running.Stop)
 	return running
+}
+
+// Metric returns the value of a counter or gauge that has a label with this value; 0 if there is none.
+func Metric(t testing.TB, from prometheus.Gatherer, name, label string) float64 {
+	t.Helper()
+	families, err := from.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if family.GetName() == name && l.GetValue() == label {
+					return m.GetCounter().GetValue() + m.GetGauge().GetValue()
+				}
+			}
+		}
+	}
+	return 0
 }

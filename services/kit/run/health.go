@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -37,6 +38,8 @@ type probing struct {
 	mu   sync.Mutex
 	done chan struct{} // closed when the run is over; nil when there is none
 	err  error
+	// failing is set while the check fails, as far as is logged.
+	failing atomic.Bool
 }
 
 // Run returns the result of the check after at most probeTime: a run that takes longer,
@@ -134,14 +137,6 @@ func (h *Health) of(endpoint string) []Check {
 	return slices.DeleteFunc(checks, func(c Check) bool { return !c.Live })
 }
 
-// logger returns the process's logger; without a process, one that discards everything.
-func (h *Health) logger() *slog.Logger {
-	if h.log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return h.log
-}
-
 // answer runs the checks of an endpoint and responds with 200 if all pass, else 500.
 func (h healthPages) answer(w http.ResponseWriter, r *http.Request, endpoint string, checks []Check) {
 	query := r.URL.Query()
@@ -158,6 +153,19 @@ func (h healthPages) answer(w http.ResponseWriter, r *http.Request, endpoint str
 	default:
 		fmt.Fprint(w, "ok")
 	}
+}
+
+// note logs that a check begins to fail, or passes again. Anyone may request checks at any rate, so
+// a check that goes on failing is not logged again, and one whose client has left shows nothing.
+func (h *Health) note(r *http.Request, c Check, err error) {
+	if h.log == nil || c.running == nil || r.Context().Err() != nil || c.running.failing.Swap(err != nil) == (err != nil) {
+		return
+	}
+	if err == nil {
+		h.log.Info("health check passes again", "check", c.Name)
+		return
+	}
+	h.log.Warn("health check fails", "path", r.URL.Path, "check", c.Name, "error", err)
 }
 
 // runAll runs the checks concurrently and returns their results in order.
@@ -183,17 +191,15 @@ func (h healthPages) probe(r *http.Request, checks []Check, excluded []string) (
 			excluded = slices.DeleteFunc(slices.Clone(excluded), func(name string) bool { return name == c.Name })
 		} else if err := outcomes[i]; err != nil {
 			failed = true
-			h.logger().Warn("health check failed", "path", r.URL.Path, "check", c.Name, "error", err)
+			h.note(r, c, err)
 			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", c.Name)
 		} else {
-			note := ""
-			if h.notes && c.Note != nil {
-				note = c.Note()
+			h.note(r, c, nil)
+			fmt.Fprintf(&lines, "[+]%s ok", c.Name)
+			if h.notes && c.Note != nil && c.Note() != "" {
+				lines.WriteString(": " + c.Note())
 			}
-			if note != "" {
-				note = ": " + note
-			}
-			fmt.Fprintf(&lines, "[+]%s ok%s\n", c.Name, note)
+			lines.WriteString("\n")
 		}
 	}
 	if len(excluded) > 0 {

@@ -2,11 +2,17 @@ package run
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/go-chi/chi/v5"
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 
@@ -48,5 +54,33 @@ func TestExitStatus(t *testing.T) {
 		if got := exitStatus("test", err); got != want {
 			t.Errorf("%v: got %d, want %d", err, got, want)
 		}
+	}
+}
+
+// TestHealthIsLoggedOnce: a check that begins to fail is logged, and one that passes again, however
+// often they are requested and by clients that leave.
+func TestHealthIsLoggedOnce(t *testing.T) {
+	var logs strings.Builder
+	var broken atomic.Bool
+	h := &Health{log: slog.New(slog.NewTextHandler(&logs, nil))}
+	h.Add(Check{Name: "mirror", Probe: func(context.Context) error {
+		if broken.Load() {
+			return errors.New("the reason")
+		}
+		return nil
+	}})
+	router := chi.NewRouter()
+	h.Routes(router)
+	for _, state := range []bool{false, true, true, false, false, true, false} {
+		broken.Store(state)
+		for _, path := range []string{"/readyz", "/healthz", "/readyz/mirror"} {
+			router.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
+			left, leave := context.WithCancel(t.Context())
+			leave()
+			router.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(left, http.MethodGet, path, nil))
+		}
+	}
+	if fails, passes := strings.Count(logs.String(), "fails"), strings.Count(logs.String(), "passes again"); fails != 2 || passes != 2 || strings.Count(logs.String(), "the reason") != 2 {
+		t.Errorf("logged %d and %d times:\n%s", fails, passes, logs.String())
 	}
 }
