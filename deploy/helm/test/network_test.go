@@ -146,15 +146,16 @@ func checkOutside(t *testing.T, others map[string]bool) {
 			"frontdoor to others 4222", "authz to others 4222", "admission to others 4222")
 	}
 	if strings.HasSuffix(t.Name(), "/connected") {
+		must := []string{"frontdoor to others 10250", "others to csr-signer 8081"}
 		for _, service := range services {
-			may = append(may, service+" to others 4317")
+			must = append(must, service+" to others 4317")
 		}
-		may = append(may, "frontdoor to others 10250")
-		for _, other := range may {
-			if strings.HasSuffix(other, " 4317") && !others[other] || strings.HasSuffix(other, " 10250") && !others[other] {
+		for _, other := range must {
+			if !others[other] {
 				t.Errorf("not allowed: %s", other)
 			}
 		}
+		may = append(may, must...)
 	}
 	for other := range others {
 		if !slices.Contains(may, other) {

@@ -147,6 +147,15 @@ lifecycle:     {values: lifecycle, worker: true}
 {{- define "portico.args.csr-signer" }}
 - --cluster-signing-cert-file=/pki/signing-ca.crt
 - --cluster-signing-key-file=/pki/signing-ca.key
+{{- with .Values.revocationStatus }}
+{{- if .enabled }}
+- --revocation-status-address=:8081
+- --revocation-status-validity={{ .validity }}
+{{- with .url }}
+- --revocation-status-url={{ . }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{- define "portico.args.token-cleaner" }}
