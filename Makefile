@@ -177,10 +177,17 @@ bench-processes: build ## measure the services as separate processes beside the 
 	CGO_ENABLED=0 go build -trimpath -o bin/ ./deploy/e2e/cmd/etcd ./deploy/e2e/cmd/nats
 	go run ./deploy/bench -portico bin/portico -processes bin $(ARGS)
 
+PEER ?= bin/peer
+
 .PHONY: bench-peer
 bench-peer: build ## measure Portico beside the reference server, as ratios
 	GOWORK=off CGO_ENABLED=0 go -C deploy/bench/peer build -trimpath -o ../../../bin/peer/ ./...
 	go run ./deploy/bench -portico bin/portico -peer bin/peer $(ARGS)
+
+.PHONY: bench-envtest
+bench-envtest: build ## measure control planes inside tests: in process, in the place of envtest's programs, and those of Kubernetes; PEER=dir has these
+	$(if $(filter bin/peer,$(PEER)),GOWORK=off CGO_ENABLED=0 go -C deploy/bench/peer build -trimpath -o ../../../bin/peer/ ./...)
+	go run ./deploy/bench/envtest -portico bin/portico -peer $(PEER) $(ARGS)
 
 .PHONY: bench-floor
 bench-floor: build ## measure lists beside a plain TLS server that sends the same bytes from memory

@@ -69,7 +69,8 @@ func StartPeer(programs, work string, flags ...string) (*Server, error) {
 	}
 	apiserver := filepath.Join(programs, "apiserver")
 	s := &Server{Name: "peer", URL: "https://" + address, Version: moduleVersion(apiserver, "/kubernetes")}
-	if err := s.spawn(work, filepath.Join(programs, "etcd"), etcd, filepath.Join(work, "peer", "etcd")); err != nil {
+	if err := s.spawn(work, filepath.Join(programs, "etcd"), "--data-dir="+filepath.Join(work, "peer", "etcd"), "--log-level=warn",
+		"--listen-client-urls=http://"+etcd, "--advertise-client-urls=http://"+etcd, "--listen-peer-urls=http://127.0.0.1:0"); err != nil {
 		return s, err
 	}
 	host, port, _ := net.SplitHostPort(address)

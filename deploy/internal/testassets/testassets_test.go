@@ -2,8 +2,6 @@ package testassets
 
 import (
 	"bytes"
-	"flag"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -174,39 +172,5 @@ func TestWrongCalls(t *testing.T) {
 		if code := Main(c.args, &out, &diagnostics); code != c.code || !strings.Contains(diagnostics.String(), c.says) || out.Len() > 0 {
 			t.Errorf("%q: %d %s %s", c.args, code, &out, &diagnostics)
 		}
-	}
-}
-
-var peer = flag.String("peer-assets", "", "folder with kube-apiserver and etcd of Kubernetes to compare with")
-
-// BenchmarkEnvtest measures envtest with the programs of Portico, and beside it with those of
-// -peer-assets: the start, and the suite of the sample operator with a hundred tests.
-func BenchmarkEnvtest(b *testing.B) {
-	suites := buildSample(b)
-	folders := map[string]string{"portico": assets(b)}
-	if *peer != "" {
-		folders["peer"] = *peer
-	}
-	for name, folder := range folders {
-		b.Run(fmt.Sprintf("start/%s", name), func(b *testing.B) {
-			for b.Loop() {
-				e := &envtest.Environment{BinaryAssetsDirectory: folder}
-				if _, err := e.Start(); err != nil {
-					b.Fatal(err)
-				}
-				b.StopTimer()
-				if err := e.Stop(); err != nil {
-					b.Fatal(err)
-				}
-				b.StartTimer()
-			}
-		})
-		b.Run(fmt.Sprintf("suite/%s", name), func(b *testing.B) {
-			for b.Loop() {
-				if out, err := runSample(suites, "controller", folder); err != nil {
-					b.Fatalf("%v\n%s", err, out)
-				}
-			}
-		})
 	}
 }
