@@ -20,6 +20,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/changes"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/release"
 )
 
 // nodeRole is the cluster role with the rules that hold for every node.
@@ -113,7 +114,8 @@ func (b *builder) webhook() (services.Authz, error) {
 	if err != nil {
 		return nil, run.Usagef("--authorization-webhook-version: %v", err)
 	}
-	w, err := remote.New(remote.Config{File: b.webhookFile, APIVersion: version, AllowedTTL: b.allowedTTL, DeniedTTL: b.deniedTTL, Timeout: remote.Timeout})
+	w, err := remote.New(remote.Config{File: b.webhookFile, APIVersion: version, AllowedTTL: b.allowedTTL, DeniedTTL: b.deniedTTL, Timeout: remote.Timeout,
+		Selectors: !b.node.Release.Before(release.V136)})
 	if err != nil {
 		return nil, run.Usagef("--authorization-webhook-config-file: %v", err)
 	}
@@ -139,7 +141,7 @@ func (b *builder) follow(ctx context.Context) error {
 	b.made[modeRBAC] = roles
 	loops, ready := roles.loops(), []<-chan struct{}{roles.ready}
 	if byNode {
-		nodes := node.New(node.Config{Changes: source, Store: store, Vocabulary: n.Vocabulary, Rules: roles.byRole(nodeRole), Log: n.Log})
+		nodes := node.New(node.Config{Changes: source, Store: store, Vocabulary: n.Vocabulary, Release: n.Release, Rules: roles.byRole(nodeRole), Log: n.Log})
 		b.made[modeNode] = nodes
 		loops, ready = append(loops, nodes.Loops()...), append(ready, nodes.Ready()...)
 	}

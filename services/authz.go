@@ -27,6 +27,10 @@ type Attributes struct {
 	Subresource string
 	Namespace   string
 	Name        string
+	// FieldSelector and LabelSelector are those of a list, watch or deletecollection, as
+	// the client sent them. They only narrow the request: an authorizer that cannot parse
+	// one decides as if it were empty.
+	FieldSelector, LabelSelector string
 }
 
 // Decision is the result. Neither Allowed nor Denied means no opinion, which the front

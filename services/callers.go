@@ -30,7 +30,8 @@ type Caller struct {
 //	authn      secrets, serviceaccounts, pods;             nothing      nothing
 //	           it lists revocations
 //	authz      roles, bindings; what nodes need: pods,     the same     nothing
-//	           persistentvolumes and volumeattachments
+//	           persistentvolumes, volumeattachments,
+//	           resourceslices, podcertificaterequests
 //	admission  what its plugins read: typesOfAdmission,    its mirrors  resourcequotas: status.used; new namespaces;
 //	           and custom types, for policies                           admissionservices: status
 //
@@ -51,6 +52,7 @@ func Callers() map[string][]Caller {
 		{Group: "rbac.authorization.", Resource: "roles"}, {Group: "rbac.authorization.", Resource: "rolebindings"},
 		{Group: "rbac.authorization.", Resource: "clusterroles"}, {Group: "rbac.authorization.", Resource: "clusterrolebindings"},
 		{Resource: "pods"}, {Resource: "persistentvolumes"}, {Group: "storage.", Resource: "volumeattachments"}, // mode Node
+		{Group: "resource.", Resource: "resourceslices"}, {Group: "certificates.", Resource: "podcertificaterequests"},
 	}}
 	read, mirrored := typesOfAdmission()
 	followers := []Caller{frontdoor, authz, {Service: "admission", Types: mirrored}}

@@ -40,12 +40,17 @@ var (
 		`read version: \d+ is not as new as written version: \d+|(delete unused generated claim|Error deleting job from cronjob).* not found|The manifest file is empty, ignoring`)
 )
 
-// failures returns the lines at the level of errors that the original would not cause.
-func (c *component) failures() (lines []string) {
+// failures returns the lines at the level of errors: those that the original would not cause,
+// and those that it causes as well.
+func (c *component) failures() (own, others []string) {
 	for line := range strings.SplitSeq(c.end(1<<30), "\n") {
-		if failure.MatchString(line) && !expected.MatchString(line) {
-			lines = append(lines, line)
+		switch {
+		case !failure.MatchString(line):
+		case expected.MatchString(line):
+			others = append(others, line)
+		default:
+			own = append(own, line)
 		}
 	}
-	return lines
+	return own, others
 }

@@ -115,6 +115,7 @@ func (p *Parser) webhook(c *apiserver.WebhookConfiguration) (*remote.Webhook, er
 	to := remote.Config{
 		File: *c.ConnectionInfo.KubeConfigFile, APIVersion: version, Timeout: c.Timeout.Duration,
 		Conditions: conditions, DenyFailures: c.FailurePolicy == apiserver.FailurePolicyDeny,
+		Selectors: !p.settings.Release.Before(release.V136),
 	}
 	if c.CacheAuthorizedRequests {
 		to.AllowedTTL = c.AuthorizedTTL.Duration

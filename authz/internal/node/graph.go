@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/portico-platform/portico/services"
@@ -31,15 +32,20 @@ func (a *Authorizer) catchUp(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
 	revision, err := a.config.Store.Revision(ctx)
-	if err != nil || min(a.pods.Revision(), a.volumes.Revision(), a.attachments.Revision()) >= revision {
+	if err != nil {
 		return false
 	}
-	for _, wait := range []func(context.Context, int64) error{a.pods.WaitFor, a.volumes.WaitFor, a.attachments.WaitFor} {
-		if wait(ctx, revision) != nil {
+	behind := false
+	for _, m := range a.mirrors() {
+		if m.Revision() >= revision {
+			continue
+		}
+		behind = true
+		if m.WaitFor(ctx, revision) != nil {
 			break // decide with what is there
 		}
 	}
-	return true
+	return behind
 }
 
 // anyPod reports whether a pod of a node and namespace satisfies a condition.
@@ -91,14 +97,36 @@ func (a *Authorizer) attaches(node, _, name string) bool {
 	return ok && attached == node
 }
 
-// parseAttachment returns the node of a VolumeAttachment.
-func parseAttachment(o services.Object) (string, error) {
+func (a *Authorizer) runs(node, namespace, name string) bool {
+	p, ok := a.pods.Get(namespace, name)
+	return ok && p.node == node
+}
+
+func (a *Authorizer) usesDevices(node, namespace, name string) bool {
+	return a.anyPod(node, namespace, func(p *pod) bool { return slices.Contains(p.devices, name) })
+}
+
+func (a *Authorizer) hasSlice(node, _, name string) bool {
+	of, ok := a.slices.Get("", name)
+	return ok && of == node
+}
+
+func (a *Authorizer) hasRequest(node, namespace, name string) bool {
+	of, ok := a.requests.Get(namespace, name)
+	return ok && of == node
+}
+
+// parseNodeName returns the spec.nodeName of an object. Those without one are not mirrored.
+func parseNodeName(o services.Object) (string, error) {
 	var stored struct {
 		Spec struct {
 			NodeName string `json:"nodeName"`
 		} `json:"spec"`
 	}
 	err := json.Unmarshal(o.JSON, &stored)
+	if err == nil && stored.Spec.NodeName == "" {
+		err = changes.ErrSkip
+	}
 	return stored.Spec.NodeName, err
 }
 

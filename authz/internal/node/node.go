@@ -1,8 +1,9 @@
 // Package node authorizes the agents of nodes: each may read the Secrets, ConfigMaps and
 // volumes that the pods of its own node use, may request tokens for their service accounts,
-// and may write its own Lease and CSINode. For everything else the rules of the cluster
-// role system:node hold. It mirrors pods, PersistentVolumes and VolumeAttachments, and
-// changes nothing. It serves section "Authorization notes" of the specification.
+// and may write its own Lease and CSINode. From release 1.36 on, it may only read its own
+// Node, its pods, the devices that these use, and what is about its name. For everything else
+// the rules of the cluster role system:node hold. It mirrors pods, PersistentVolumes,
+// VolumeAttachments and what later releases add, and changes nothing. It serves section "Authorization notes" of the specification.
 package node
 
 import (
@@ -14,6 +15,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -23,6 +25,7 @@ type Config struct {
 	Changes    changes.Source
 	Store      services.Reader
 	Vocabulary vocabulary.Vocabulary
+	Release    release.Release
 	// Rules decides what the graph of objects does not.
 	Rules func(ctx context.Context, a services.Attributes) services.Decision
 	Log   *slog.Logger
@@ -35,16 +38,39 @@ type Authorizer struct {
 	pods        *changes.Mirror[*pod]
 	volumes     *changes.Mirror[*volume]
 	attachments *changes.Mirror[string] // names of nodes
+	// slices of devices and requests for certificates have names of nodes; nil before 1.36.
+	slices, requests *changes.Mirror[string]
 }
 
 // New returns an authorizer whose mirrors are empty until the loops run.
 func New(c Config) *Authorizer {
-	storage := c.Vocabulary.Group("storage.")
-	return &Authorizer{config: c,
+	a := &Authorizer{config: c,
 		pods:        mirror(c, resource.GroupResource{Resource: "pods"}, parserOfPods(c.Vocabulary)),
 		volumes:     mirror(c, resource.GroupResource{Resource: "persistentvolumes"}, parseVolume),
-		attachments: mirror(c, resource.GroupResource{Group: storage, Resource: "volumeattachments"}, parseAttachment),
+		attachments: mirror(c, resource.GroupResource{Group: c.Vocabulary.Group("storage."), Resource: "volumeattachments"}, parseNodeName),
 	}
+	if !c.Release.Before(release.V136) {
+		a.slices = mirror(c, resource.GroupResource{Group: c.Vocabulary.Group("resource."), Resource: "resourceslices"}, parseNodeName)
+		a.requests = mirror(c, resource.GroupResource{Group: c.Vocabulary.Group("certificates."), Resource: "podcertificaterequests"}, parseNodeName)
+	}
+	return a
+}
+
+// follower is a mirror of objects of any type.
+type follower interface {
+	Run(ctx context.Context) error
+	Ready() <-chan struct{}
+	Revision() int64
+	WaitFor(ctx context.Context, revision int64) error
+}
+
+// mirrors returns all that the graph is made of.
+func (a *Authorizer) mirrors() []follower {
+	all := []follower{a.pods, a.volumes, a.attachments}
+	if a.slices != nil {
+		all = append(all, a.slices, a.requests)
+	}
+	return all
 }
 
 func mirror[T any](c Config, gr resource.GroupResource, parse func(services.Object) (T, error)) *changes.Mirror[T] {
@@ -52,13 +78,19 @@ func mirror[T any](c Config, gr resource.GroupResource, parse func(services.Obje
 }
 
 // Loops are the background loops of the mirrors.
-func (a *Authorizer) Loops() []func(context.Context) error {
-	return []func(context.Context) error{a.pods.Run, a.volumes.Run, a.attachments.Run}
+func (a *Authorizer) Loops() (loops []func(context.Context) error) {
+	for _, m := range a.mirrors() {
+		loops = append(loops, m.Run)
+	}
+	return loops
 }
 
 // Ready returns channels that are closed when the mirrors have listed.
-func (a *Authorizer) Ready() []<-chan struct{} {
-	return []<-chan struct{}{a.pods.Ready(), a.volumes.Ready(), a.attachments.Ready()}
+func (a *Authorizer) Ready() (ready []<-chan struct{}) {
+	for _, m := range a.mirrors() {
+		ready = append(ready, m.Ready())
+	}
+	return ready
 }
 
 // Authorize implements services.Authz: allowed, or no opinion. A refusal includes all
@@ -109,6 +141,9 @@ func (a *Authorizer) check(q services.Attributes) func(node string, q services.A
 	case resource.GroupResource{Group: v.Group("storage."), Resource: "csinodes"}:
 		return csiNode
 	}
+	if !a.config.Release.Before(release.V136) {
+		return a.checkLater(q)
+	}
 	return nil
 }
 
@@ -119,35 +154,39 @@ type relation func(node, namespace, name string) bool
 // list or watch needs a field selector with it.
 func (a *Authorizer) readOnly(uses relation, verbs ...string) func(string, services.Attributes) services.Decision {
 	return func(node string, q services.Attributes) services.Decision {
-		switch {
-		case !slices.Contains(verbs, q.Verb) || q.Subresource != "":
+		if !slices.Contains(verbs, q.Verb) || q.Subresource != "" {
 			return refuse("can only read resources of this type")
-		case q.Name == "":
-			return refuse("No Object name found")
-		case !uses(node, q.Namespace, q.Name):
-			return refuse("no relationship found between node '%s' and this object", node)
 		}
-		return allow()
+		return ofNode(uses, node, q)
 	}
+}
+
+// ofNode allows what is about one object that a node needs.
+func ofNode(uses relation, node string, q services.Attributes) services.Decision {
+	switch {
+	case q.Name == "":
+		return refuse("No Object name found")
+	case !uses(node, q.Namespace, q.Name):
+		return refuse("no relationship found between node '%s' and this object", node)
+	}
+	return allow()
 }
 
 // statusOf decides about the status of objects that a node needs.
 func statusOf(uses relation) func(string, services.Attributes) services.Decision {
 	return func(node string, q services.Attributes) services.Decision {
-		switch {
-		case q.Verb != "update" && q.Verb != "patch":
+		if q.Verb != "update" && q.Verb != "patch" {
 			return refuse("can only get/update/patch this type")
-		case q.Name == "":
-			return refuse("No Object name found")
-		case !uses(node, q.Namespace, q.Name):
-			return refuse("no relationship found between node '%s' and this object", node)
 		}
-		return allow()
+		return ofNode(uses, node, q)
 	}
 }
 
 // token decides about tokens for service accounts.
 func (a *Authorizer) token(node string, q services.Attributes) services.Decision {
+	if q.Verb == "get" && q.Subresource == "" && !a.config.Release.Before(release.V136) {
+		return a.readOnly(a.usesAccount, "get")(node, q)
+	}
 	switch {
 	case q.Verb != "create" || q.Name == "":
 		return refuse("can only create tokens for individual service accounts")

@@ -3,11 +3,13 @@ package node
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -17,10 +19,12 @@ const podOfA = `{metadata: {name: p, namespace: shop}, spec: {nodeName: a, servi
   initContainers: [{envFrom: [{secretRef: {name: init}}]}], ephemeralContainers: [{envFrom: [{secretRef: {name: debug}}]}],
   volumes: [{name: v, secret: {secretName: mounted}}, {name: w, projected: {sources: [{secret: {name: projected}}, {configMap: {name: root}}]}},
     {name: x, persistentVolumeClaim: {claimName: data}}, {name: scratch, ephemeral: {}}, {name: u, csi: {nodePublishSecretRef: {name: driver}}},
-    {name: z, configMap: {name: files}}, {name: f, azureFile: {secretName: azure}}, {name: c, cephfs: {secretRef: {name: ceph}}}]}}`
+    {name: z, configMap: {name: files}}, {name: f, azureFile: {secretName: azure}}, {name: c, cephfs: {secretRef: {name: ceph}}}],
+  resourceClaims: [{name: named, resourceClaimName: gpu}, {name: made, resourceClaimTemplateName: t}, {name: waiting, resourceClaimTemplateName: t}]},
+  status: {resourceClaimStatuses: [{name: made, resourceClaimName: p-made}, {name: other, resourceClaimName: stolen}], extendedResourceClaimStatus: {resourceClaimName: p-extended}}}`
 
 // graph has a pod of node a with all that it uses, and other objects that nodes may not use.
-func graph(t *testing.T) (*fake.Cluster, *Authorizer) {
+func graph(t *testing.T, emulated release.Release) (*fake.Cluster, *Authorizer) {
 	t.Helper()
 	cluster := fake.New(t)
 	v := vocabulary.K8s()
@@ -34,6 +38,10 @@ func graph(t *testing.T) (*fake.Cluster, *Authorizer) {
 				nodePublishSecretRef: {name: publish, namespace: storage}, controllerPublishSecretRef: {name: control, namespace: storage}}, azureFile: {secretName: share}}}`,
 			`{metadata: {name: pv-b}, spec: {claimRef: {namespace: shop, name: of-b}, csi: {nodeStageSecretRef: {name: stage-b, namespace: storage}}}}`,
 			`{metadata: {name: free}, spec: {csi: {nodeStageSecretRef: {name: free, namespace: storage}}}}`},
+		{Group: v.Group("resource."), Resource: "resourceslices"}: {
+			`{metadata: {name: gpus-a}, spec: {nodeName: a}}`, `{metadata: {name: gpus-b}, spec: {nodeName: b}}`, `{metadata: {name: gpus}, spec: {allNodes: true}}`},
+		{Group: v.Group("certificates."), Resource: "podcertificaterequests"}: {
+			`{metadata: {name: p-1, namespace: shop}, spec: {podName: p, nodeName: a}}`, `{metadata: {name: other-1, namespace: shop}, spec: {podName: other, nodeName: b}}`},
 		{Group: v.Group("storage."), Resource: "volumeattachments"}: {
 			`{metadata: {name: at-a}, spec: {nodeName: a}}`, `{metadata: {name: at-b}, spec: {nodeName: b}}`},
 	} {
@@ -44,7 +52,7 @@ func graph(t *testing.T) (*fake.Cluster, *Authorizer) {
 	byRules := func(_ context.Context, q services.Attributes) services.Decision {
 		return services.Decision{Allowed: q.Resource == "services" && q.Verb == "list"}
 	}
-	a := New(Config{Changes: cluster.Source(), Store: cluster, Vocabulary: v, Rules: byRules})
+	a := New(Config{Changes: cluster.Source(), Store: cluster, Vocabulary: v, Release: emulated, Rules: byRules})
 	for _, loop := range a.Loops() {
 		go func() { _ = loop(t.Context()) }() // they return nil when the test ends
 	}
@@ -63,7 +71,7 @@ func agent(node string) services.UserInfo {
 }
 
 func TestAuthorize(t *testing.T) {
-	_, authorizer := graph(t)
+	_, authorizer := graph(t, release.V121)
 	get := func(resource, namespace, name string) services.Attributes {
 		return services.Attributes{User: agent("a"), Verb: "get", Resource: resource, Namespace: namespace, Name: name}
 	}
@@ -123,10 +131,85 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
+// TestAuthorizeLater: from release 1.36 on, a node may only read its own Node and pods, and
+// what is about its name.
+func TestAuthorizeLater(t *testing.T) {
+	_, later := graph(t, release.V136)
+	_, former := graph(t, release.V121)
+	const devices, certificates = "resource.k8s.io", "certificates.k8s.io"
+	type question struct {
+		verb, group, resource, name, selector string
+		want                                  bool
+	}
+	var questions []question
+	ask := func(want bool, group, resource, name, selector string, verbs ...string) {
+		for _, verb := range verbs {
+			questions = append(questions, question{verb, group, resource, name, selector, want})
+		}
+	}
+	ask(true, "", "nodes", "a", "", "get", "list", "watch", "create", "update", "patch")
+	ask(false, "", "nodes", "b", "", "get", "list", "watch")
+	ask(false, "", "nodes", "", "spec.unschedulable=false", "list", "watch", "deletecollection")
+	ask(false, "", "nodes", "a", "", "delete")
+	ask(true, "", "nodes/status", "a", "", "update", "patch")
+	ask(false, "", "nodes/proxy", "a", "", "get", "create")
+	ask(true, "", "pods", "p", "", "get", "list", "watch", "delete")
+	ask(true, "", "pods", "static", "", "get")
+	ask(false, "", "pods", "other", "", "get", "list", "watch")
+	ask(false, "", "pods", "unbound", "", "get")
+	ask(true, "", "pods", "", "spec.nodeName=a", "list", "watch", "create")
+	ask(true, "", "pods", "", "status.phase!=Failed,spec.nodeName==a", "list", "watch")
+	ask(true, "", "pods", "other", "metadata.name=other,spec.nodeName=a", "list") // selects nothing
+	for _, selector := range []string{"", "spec.nodeName=b", "spec.nodeName!=a", "spec.nodeName=", "spec.nodeName=a=b", "spec.nodeName", "status.phase=a"} {
+		ask(false, "", "pods", "", selector, "list", "watch")
+	}
+	ask(false, "", "pods", "", "spec.nodeName=a", "deletecollection", "update")
+	ask(true, "", "pods/status", "other", "", "update", "patch") // admission compares
+	ask(true, "", "pods/eviction", "other", "", "create")
+	ask(false, "", "pods/exec", "p", "", "create", "get")
+	ask(false, "", "pods/status", "p", "", "get")
+	ask(true, "", "serviceaccounts", "robot", "", "get")
+	ask(false, "", "serviceaccounts", "stolen", "", "get")
+	ask(false, "", "serviceaccounts", "robot", "", "list", "watch", "update")
+	for _, name := range []string{"gpu", "p-made", "p-extended"} {
+		ask(true, devices, "resourceclaims", name, "", "get")
+		ask(false, devices, "resourceclaims", name, "", "list", "update", "delete")
+		ask(false, devices, "resourceclaims/status", name, "", "update", "get")
+	}
+	ask(false, devices, "resourceclaims", "stolen", "", "get")
+	ask(false, devices, "resourceclaims", "", "", "get", "list")
+	ask(true, devices, "resourceslices", "gpus-a", "", "get", "update", "patch", "delete")
+	ask(true, devices, "resourceslices", "", "spec.nodeName=a", "list", "watch", "deletecollection", "create")
+	ask(false, devices, "resourceslices", "", "", "list", "watch", "deletecollection")
+	for _, name := range []string{"gpus-b", "gpus", "none", ""} {
+		ask(false, devices, "resourceslices", name, "", "get", "update", "patch", "delete")
+	}
+	ask(false, devices, "resourceslices", "gpus-a", "", "approve")
+	ask(false, devices, "resourceslices/status", "gpus-a", "", "update")
+	ask(true, certificates, "podcertificaterequests", "p-1", "", "get", "create")
+	ask(true, certificates, "podcertificaterequests", "", "spec.nodeName=a", "list", "watch")
+	ask(false, certificates, "podcertificaterequests", "", "spec.nodeName=b", "list", "watch", "deletecollection")
+	ask(false, certificates, "podcertificaterequests", "p-1", "", "update", "patch", "delete")
+	ask(false, certificates, "podcertificaterequests/status", "p-1", "", "update", "get")
+	for _, name := range []string{"other-1", "none", ""} {
+		ask(false, certificates, "podcertificaterequests", name, "", "get")
+	}
+	for _, q := range questions {
+		resource, subresource, _ := strings.Cut(q.resource, "/")
+		a := services.Attributes{User: agent("a"), Verb: q.verb, Group: q.group, Resource: resource, Subresource: subresource, Namespace: "shop", Name: q.name, FieldSelector: q.selector}
+		if d, err := later.Authorize(t.Context(), a); err != nil || d.Allowed != q.want || d.Denied || d.Revision != 0 {
+			t.Errorf("%+v: %+v, %v", q, d, err)
+		}
+		if d, err := former.Authorize(t.Context(), a); err != nil || d.Allowed {
+			t.Errorf("%+v at 1.21, without rules: %+v, %v", q, d, err)
+		}
+	}
+}
+
 // TestBoundPodsHoldAtOnce: a node may read the Secrets of a pod as soon as the pod is bound
 // to it, and no longer once the pod is gone.
 func TestBoundPodsHoldAtOnce(t *testing.T) {
-	cluster, authorizer := graph(t)
+	cluster, authorizer := graph(t, release.V121)
 	for i := range 20 {
 		name := fmt.Sprintf("p%d", i)
 		cluster.Put(t, resource.GroupResource{Resource: "pods"}, fmt.Sprintf(

@@ -16,11 +16,12 @@ type pod struct {
 	account string
 	secrets, configMaps,
 	claims sets.Set[string]
+	devices []string // names of ResourceClaims
 }
 
 // parserOfPods returns the function that parses stored pods. Pods without a node are not
-// mirrored, and neither are those that a node made for its own static pods: they would
-// give the node rights that it could take by creating one.
+// mirrored. Those that a node made for its own static pods use nothing: it could take rights
+// by creating one.
 func parserOfPods(v vocabulary.Vocabulary) func(services.Object) (*pod, error) {
 	annotation := v.Qualified("", "config.mirror")
 	return func(o services.Object) (*pod, error) {
@@ -30,11 +31,15 @@ func parserOfPods(v vocabulary.Vocabulary) func(services.Object) (*pod, error) {
 		}
 		spec := tree.Child(stored, "spec")
 		node := tree.Text(spec, "nodeName")
-		if _, mirrored := tree.Child(stored, "metadata", "annotations")[annotation]; mirrored || node == "" {
+		if node == "" {
 			return nil, changes.ErrSkip
+		}
+		if _, mirrored := tree.Child(stored, "metadata", "annotations")[annotation]; mirrored {
+			return &pod{node: node}, nil
 		}
 		p := &pod{node: node, account: tree.Text(spec, "serviceAccountName"), secrets: sets.Set[string]{}, configMaps: sets.Set[string]{}, claims: sets.Set[string]{}}
 		p.uses(o.Key.Name, spec)
+		p.devices = deviceClaims(spec, tree.Child(stored, "status"))
 		return p, nil
 	}
 }
@@ -50,4 +55,28 @@ func (p *pod) uses(name string, spec map[string]any) {
 			p.claims.Insert(name + "-" + tree.Text(v, "name"))
 		}
 	}
+}
+
+// deviceClaims returns the ResourceClaims of a pod: those that it names, and those that were
+// made for it, which its status names.
+func deviceClaims(spec, status map[string]any) (names []string) {
+	add := func(name string) {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	made := map[string]string{}
+	for _, s := range tree.Objects(status, "resourceClaimStatuses") {
+		made[tree.Text(s, "name")] = tree.Text(s, "resourceClaimName")
+	}
+	for _, c := range tree.Objects(spec, "resourceClaims") {
+		switch {
+		case tree.Text(c, "resourceClaimName") != "":
+			add(tree.Text(c, "resourceClaimName"))
+		case tree.Text(c, "resourceClaimTemplateName") != "":
+			add(made[tree.Text(c, "name")])
+		}
+	}
+	add(tree.Text(status, "extendedResourceClaimStatus", "resourceClaimName"))
+	return names
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
 	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
 
@@ -43,6 +44,8 @@ type Config struct {
 	Timeout time.Duration
 	// Conditions select the requests that the service is asked about; nil: all.
 	Conditions *authorizationcel.CELMatcher
+	// Selectors are sent with requests; the service of a release before 1.36 gets none.
+	Selectors bool
 	// DenyFailures denies requests while the service gives no answer, or if a condition
 	// cannot be evaluated. Otherwise Authorize returns an error.
 	DenyFailures bool
@@ -96,6 +99,9 @@ type resourceAttributes struct {
 	Resource    string `json:"resource,omitempty"`
 	Subresource string `json:"subresource,omitempty"`
 	Name        string `json:"name,omitempty"`
+
+	FieldSelector *authorizationv1.FieldSelectorAttributes `json:"fieldSelector,omitempty"`
+	LabelSelector *authorizationv1.LabelSelectorAttributes `json:"labelSelector,omitempty"`
 }
 
 type nonResourceAttributes struct {
@@ -159,6 +165,7 @@ func (w *Webhook) question(a services.Attributes) review {
 	} else {
 		q.Spec.Resource = &resourceAttributes{Namespace: a.Namespace, Verb: a.Verb, Group: a.Group, Version: a.Version,
 			Resource: a.Resource, Subresource: a.Subresource, Name: a.Name}
+		q.Spec.Resource.FieldSelector, q.Spec.Resource.LabelSelector = w.selectors(a)
 	}
 	return q
 }

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -97,6 +98,32 @@ func TestQuestions(t *testing.T) {
 		}
 		if got, _ := json.Marshal((*s.asked.Load())["spec"].(map[string]any)["nonResourceAttributes"]); string(got) != `{"path":"/healthz","verb":"get"}` {
 			t.Errorf("%s: a path: %s", version, got)
+		}
+	}
+}
+
+// TestSelectorsOfQuestions: the service is asked with the requirements of selectors, as far as
+// they can be parsed, if it is to have them. Conditions see them too.
+func TestSelectorsOfQuestions(t *testing.T) {
+	ask := services.Attributes{User: jane, Verb: "list", Resource: "pods", FieldSelector: "spec.nodeName=a,status.phase!=Failed", LabelSelector: "app in (b,a),!old"}
+	unreadable := services.Attributes{User: jane, Verb: "list", Resource: "pods", FieldSelector: "a", LabelSelector: "a > 1,="}
+	const both = `{"fieldSelector":{"requirements":[{"key":"spec.nodeName","operator":"In","values":["a"]},{"key":"status.phase","operator":"NotIn","values":["Failed"]}]},` +
+		`"labelSelector":{"requirements":[{"key":"app","operator":"In","values":["a","b"]},{"key":"old","operator":"DoesNotExist"}]},"resource":"pods","verb":"list"}`
+	const none = `{"resource":"pods","verb":"list"}`
+	for _, c := range []struct {
+		sends bool
+		ask   services.Attributes
+		want  string
+	}{{true, ask, both}, {true, unreadable, none}, {false, ask, none}} {
+		s := newService(t, answering(`{"allowed":true}`))
+		w := s.webhook(t, "v1")
+		w.config.Selectors = c.sends
+		w.config.Conditions = conditions(t, "has(request.resourceAttributes.fieldSelector) == "+strconv.FormatBool(c.want == both))
+		if _, err := w.Authorize(t.Context(), c.ask); err != nil || s.calls.Load() != 1 {
+			t.Fatalf("%+v: %d calls, %v", c.ask, s.calls.Load(), err)
+		}
+		if got, _ := json.Marshal((*s.asked.Load())["spec"].(map[string]any)["resourceAttributes"]); string(got) != c.want {
+			t.Errorf("%+v:\n%s, want\n%s", c.ask, got, c.want)
 		}
 	}
 }

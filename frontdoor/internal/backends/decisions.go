@@ -121,7 +121,8 @@ func (d *Decisions) recall(key string, now time.Time) (services.Decision, bool) 
 	return known.Decision, ok && now.Before(known.until) && d.unchanged(known.Revision)
 }
 
-// decisionKey identifies a request for authorization, or all that differ only in the name.
+// decisionKey identifies a request for authorization, or all that differ only in the name. What
+// is allowed for as long as roles and bindings are the same does not depend on selectors.
 func decisionKey(a services.Attributes, anyName bool) string {
 	key := make([]byte, 0, 256)
 	add := func(values ...string) {

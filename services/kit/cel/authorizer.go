@@ -9,6 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
 )
 
 // maxChecks bounds the decisions that a request remembers. The cost of a check bounds how
@@ -30,6 +31,7 @@ type checks struct {
 type check struct {
 	own                                                                        bool
 	user, verb, path, group, version, resource, subresource, namespace, object string
+	fields, labels                                                             string
 }
 
 func newChecks(authz services.Authz, own user.Info) *checks {
@@ -69,6 +71,12 @@ func (c *checks) decide(ctx context.Context, a authorizer.Attributes) (services.
 		own: a.GetUser() == c.own, user: a.GetUser().GetName(), verb: a.GetVerb(), path: a.GetPath(), group: a.GetAPIGroup(), version: a.GetAPIVersion(),
 		resource: a.GetResource(), subresource: a.GetSubresource(), namespace: a.GetNamespace(), object: a.GetName(),
 	}
+	if required, _ := a.GetFieldSelector(); len(required) > 0 { // what cannot be parsed is ignored
+		key.fields = resource.FieldSelectorOf(required)
+	}
+	if required, _ := a.GetLabelSelector(); len(required) > 0 {
+		key.labels = resource.LabelSelectorOf(required)
+	}
 	c.mu.Lock()
 	known, ok := c.known[key]
 	c.mu.Unlock()
@@ -81,7 +89,7 @@ func (c *checks) decide(ctx context.Context, a authorizer.Attributes) (services.
 	d, err := c.authz.Authorize(ctx, services.Attributes{
 		User: services.UserInfo{Name: key.user, UID: a.GetUser().GetUID(), Groups: a.GetUser().GetGroups(), Extra: a.GetUser().GetExtra()},
 		Verb: key.verb, Path: key.path, Group: key.group, Version: key.version, Resource: key.resource, Subresource: key.subresource,
-		Namespace: key.namespace, Name: key.object,
+		Namespace: key.namespace, Name: key.object, FieldSelector: key.fields, LabelSelector: key.labels,
 	})
 	if err != nil {
 		return d, err

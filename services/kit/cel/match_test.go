@@ -26,7 +26,7 @@ func (r *rights) Authorize(_ context.Context, a services.Attributes) (services.D
 	defer r.mu.Unlock()
 	r.calls = append(r.calls, a)
 	allowed := (a.User.Name == "ann" && a.Verb == "delete" && a.Resource == "pods") || a.Path == "/healthz" ||
-		a.User.Name == "system:serviceaccount:shop:robot"
+		a.User.Name == "system:serviceaccount:shop:robot" || a.FieldSelector == "spec.nodeName=a" && a.LabelSelector == "b in (c)"
 	return services.Decision{Allowed: allowed, Reason: "a role says so"}, r.err
 }
 
@@ -71,6 +71,8 @@ func TestVariables(t *testing.T) {
 		`namespaceObject == null`,
 		`authorizer.group('').resource('pods').namespace('shop').check('delete').allowed()`,
 		`!authorizer.group('').resource('nodes').check('delete').allowed()`,
+		`authorizer.group('').resource('pods').fieldSelector('spec.nodeName==a').labelSelector('b in (c)').check('list').allowed()`,
+		`!authorizer.group('').resource('pods').labelSelector('b in (c)').check('list').allowed()`,
 		`authorizer.path('/healthz').check('get').allowed()`,
 		`authorizer.serviceAccount('shop', 'robot').group('').resource('nodes').check('get').allowed()`,
 		`authorizer.requestResource.check('delete').reason() == 'a role says so'`,

@@ -22,6 +22,9 @@ func checkAccess(r *request.Request, raw []byte, spec authorizationv1.SubjectAcc
 	case res == nil && path == nil:
 		c.Invalid(at.Field("resourceAttributes"), nil, "exactly one of nonResourceAttributes or resourceAttributes must be specified")
 	}
+	if res != nil {
+		checkSelectors(&c, at.Field("resourceAttributes"), res)
+	}
 	ofOthers := r.Type.Resource == "subjectaccessreviews" || r.Type.Namespaced
 	if ofOthers && spec.User == "" && len(spec.Groups) == 0 {
 		c.Invalid(at.Field("user"), "", "at least one of user or group must be specified")

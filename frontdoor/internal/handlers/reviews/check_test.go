@@ -1,9 +1,12 @@
 package reviews
 
 import (
+	"encoding/json"
 	"reflect"
 	"slices"
 	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
@@ -32,6 +35,13 @@ func TestQuestions(t *testing.T) {
 		{"self", `{"metadata":{"labels":{}},"spec":{}}`, []string{"metadata", "spec.resourceAttributes"}},
 		{"local", `{"spec":{"user":"a",` + root + `}}`, []string{"spec.nonResourceAttributes"}},
 		{"local", `{"spec":{"user":"a","resourceAttributes":{"namespace":"there"}}}`, []string{"spec.resourceAttributes.namespace"}},
+		{"self", `{"spec":{"resourceAttributes":{"fieldSelector":{"rawSelector":"a=b"},"labelSelector":{"requirements":[{"key":"a","operator":"Later","values":["b"]}]}}}}`, nil},
+		{"self", `{"spec":{"resourceAttributes":{"fieldSelector":{},"labelSelector":{"rawSelector":"a","requirements":[{"key":"a","operator":"Exists"}]}}}}`,
+			[]string{"spec.resourceAttributes.fieldSelector.requirements", "spec.resourceAttributes.labelSelector.rawSelector"}},
+		{"self", `{"spec":{"resourceAttributes":{"fieldSelector":{"requirements":[{"operator":"In"},{"key":"a","operator":"Exists","values":["b"]}]}}}}`,
+			[]string{"spec.resourceAttributes.fieldSelector.requirements[0].key", "spec.resourceAttributes.fieldSelector.requirements[0].values", "spec.resourceAttributes.fieldSelector.requirements[1].values"}},
+		{"self", `{"spec":{"resourceAttributes":{"labelSelector":{"requirements":[{"key":"a b","operator":"In","values":["-"]}]}}}}`,
+			[]string{"spec.resourceAttributes.labelSelector.requirements[0].key", "spec.resourceAttributes.labelSelector.requirements[0].values[0]"}},
 	} {
 		r := &request.Request{Type: of[c.whose], Namespace: "here"}
 		spec, err := readSpec[accessSpec]([]byte(c.review))
@@ -72,6 +82,30 @@ func TestWhy(t *testing.T) {
 	for message, want := range map[string]string{"Unauthorized": "invalid bearer token", "": "invalid bearer token", "expired": "expired"} {
 		if got := why(&services.Status{Reason: services.ReasonUnauthorized, Message: message}); got != want {
 			t.Errorf("%q: %q, want %q", message, got, want)
+		}
+	}
+}
+
+// TestSelectors: the selectors of a review reach the authorizer in the syntax of the API; what
+// cannot be expressed in it is ignored.
+func TestSelectors(t *testing.T) {
+	const field, label = "spec.resourceAttributes.fieldSelector", "spec.resourceAttributes.labelSelector"
+	for _, c := range []struct{ attributes, byField, byLabel, ignored string }{
+		{`{}`, "", "", ""},
+		{`{"fieldSelector":{"rawSelector":"spec.nodeName==a,b!=c"},"labelSelector":{"rawSelector":"x in (b, a),!y"}}`, "b!=c,spec.nodeName=a", "x in (a,b),!y", ""},
+		{`{"fieldSelector":{"requirements":[{"key":"a","operator":"In","values":["b=c,d"]},{"key":"e","operator":"NotIn","values":[""]}]}}`, `a=b\=c\,d,e!=`, "", ""},
+		{`{"labelSelector":{"requirements":[{"key":"a","operator":"NotIn","values":["b"]},{"key":"c","operator":"Exists"},{"key":"d","operator":"DoesNotExist"}]}}`, "", "a notin (b),c,!d", ""},
+		{`{"fieldSelector":{"rawSelector":"a"},"labelSelector":{"rawSelector":"="}}`, "", "", field + " ignored due to parse error; " + label + " ignored due to parse error"},
+		{`{"fieldSelector":{"requirements":[{"key":"a","operator":"In","values":["b","c"]},{"key":"a","operator":"In","values":["b"]}]}}`, "a=b", "", field + " partially ignored due to parse error"},
+		{`{"labelSelector":{"requirements":[{"key":"a","operator":"Later","values":["b"]}]}}`, "", "", label + " ignored due to parse error"},
+	} {
+		var attributes authorizationv1.ResourceAttributes
+		if err := json.Unmarshal([]byte(c.attributes), &attributes); err != nil {
+			t.Fatal(err)
+		}
+		byField, byLabel, ignored := selectors(&attributes)
+		if byField != c.byField || byLabel != c.byLabel || ignored != c.ignored {
+			t.Errorf("%s: %q, %q, %q", c.attributes, byField, byLabel, ignored)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -285,14 +286,18 @@ func (h *Handlers) reviewSelfAccess(r *request.Request, raw []byte) (question, e
 
 // accessStatus authorizes the request that an access review describes.
 func (h *Handlers) accessStatus(ctx context.Context, user services.UserInfo, spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, services.Decision, error) {
-	a := services.Attributes{User: user}
+	a, ignored := services.Attributes{User: user}, ""
 	if res, path := spec.ResourceAttributes, spec.NonResourceAttributes; path != nil {
 		a.Verb, a.Path = path.Verb, path.Path
 	} else {
 		a.Verb, a.Group, a.Version, a.Resource, a.Subresource = res.Verb, res.Group, res.Version, res.Resource, res.Subresource
 		a.Namespace, a.Name = res.Namespace, res.Name
+		a.FieldSelector, a.LabelSelector, ignored = selectors(res)
 	}
 	decision, err := h.Authz.Authorize(ctx, a)
+	if ignored != "" {
+		decision.EvaluationError = strings.TrimPrefix(decision.EvaluationError+"; "+ignored, "; ")
+	}
 	return authorizationv1.SubjectAccessReviewStatus{Allowed: decision.Allowed, Denied: decision.Denied,
 		Reason: decision.Reason, EvaluationError: decision.EvaluationError}, decision, err
 }

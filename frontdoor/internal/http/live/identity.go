@@ -74,7 +74,7 @@ func identityKey(c services.Credentials) (key [sha256.Size]byte) {
 
 // questionKey identifies a question about an identity's requests.
 func (d *decided) key() string {
-	parts := []string{d.Verb, d.Path, d.Group, d.Version, d.Resource, d.Subresource, d.Namespace, d.Name}
+	parts := []string{d.Verb, d.Path, d.Group, d.Version, d.Resource, d.Subresource, d.Namespace, d.Name, d.FieldSelector, d.LabelSelector}
 	if !d.own {
 		parts = append(append(parts, d.User.Name, d.User.UID), d.User.Groups...)
 		for _, name := range slices.Sorted(maps.Keys(d.User.Extra)) {

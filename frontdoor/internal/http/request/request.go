@@ -173,7 +173,15 @@ func (r *Request) Attributes() services.Attributes {
 	if a.Path == "" {
 		a.Name = r.selected()
 	}
+	if r.collects() && !r.path.watch { // whether that prefix has an effect on selectors depends on the path
+		a.FieldSelector, a.LabelSelector = r.Query.Get("fieldSelector"), r.Query.Get("labelSelector")
+	}
 	return a
+}
+
+// collects reports whether the request is about the objects of a collection.
+func (r *Request) collects() bool {
+	return r.Name == "" && (r.Verb == "list" || r.Verb == "watch" || r.Verb == "deletecollection")
 }
 
 // Kind returns the attributes by which FlowSchemas classify the request. Its name is that of the
@@ -199,7 +207,7 @@ func (r *Request) Kind() services.Attributes {
 // selected returns the single name that the request selects, by its path or by the
 // field selector of a collection.
 func (r *Request) selected() string {
-	if r.Name != "" || r.Verb != "list" && r.Verb != "watch" && r.Verb != "deletecollection" {
+	if !r.collects() {
 		return r.Name
 	}
 	selector, err := fields.ParseSelector(r.Query.Get("fieldSelector"))
