@@ -1,12 +1,20 @@
 package admission_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
 	"strings"
 	"testing"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/kittest"
+	"github.com/portico-platform/portico/services/resource"
 )
 
 // asNode is what the agent of a node asks; name is empty for the name of the object n1.
@@ -67,6 +75,119 @@ func TestNodeRestriction(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestNodeRestrictionLater: from release 1.36 on, a node also writes only its own slices of
+// devices, requests certificates only for itself and its pods, and tokens only for the audiences
+// that a volume of the pod needs.
+func TestNodeRestrictionLater(t *testing.T) {
+	c := cluster(t)
+	c.Put(t, core("nodes"), `{metadata: {name: n1, uid: u1}}`)
+	c.Put(t, core("serviceaccounts"), `{metadata: {name: robot, namespace: here, uid: s1}}`)
+	c.Put(t, core("persistentvolumeclaims"), `{metadata: {name: data, namespace: here}, spec: {volumeName: pv}}`)
+	c.Put(t, core("persistentvolumeclaims"), `{metadata: {name: mine-scratch, namespace: here}, spec: {volumeName: disk}}`)
+	c.Put(t, core("persistentvolumes"), `{metadata: {name: pv}, spec: {csi: {driver: files.example.com}}}`)
+	c.Put(t, core("persistentvolumes"), `{metadata: {name: disk}, spec: {awsElasticBlockStore: {volumeID: v}}}`)
+	drivers := resource.GroupResource{Group: "storage.platform.io", Resource: "csidrivers"}
+	c.Put(t, drivers, `{metadata: {name: files.example.com}, spec: {tokenRequests: [{audience: files}]}}`)
+	c.Put(t, drivers, `{metadata: {name: ebs.csi.aws.com}, spec: {tokenRequests: [{audience: sts}]}}`)
+	c.Put(t, drivers, `{metadata: {name: inline.example.com}, spec: {tokenRequests: [{audience: inline}, {audience: ""}]}}`)
+	c.Put(t, core("pods"), `{metadata: {name: mine, namespace: here, uid: p1}, spec: {nodeName: n1, serviceAccountName: robot, volumes: [
+		{name: a, projected: {sources: [{configMap: {name: x}}, {serviceAccountToken: {audience: vault, path: t}}]}},
+		{name: b, persistentVolumeClaim: {claimName: data}}, {name: scratch, ephemeral: {volumeClaimTemplate: {}}}, {name: c, csi: {driver: inline.example.com}}]}}`)
+	c.Put(t, core("pods"), `{metadata: {name: broken, namespace: here, uid: p3}, spec: {nodeName: n1, volumes: [{name: b, persistentVolumeClaim: {claimName: none}}]}}`)
+	c.Put(t, core("pods"), `{metadata: {name: static, namespace: here, uid: p4, annotations: {platform.io/config.mirror: x}}, spec: {nodeName: n1, serviceAccountName: robot}}`)
+	c.Put(t, core("pods"), `{metadata: {name: theirs, namespace: here, uid: p2}, spec: {nodeName: n2, serviceAccountName: robot}}`)
+	a := started(t, c, append(alone("NodeRestriction"), emulate136)...)
+	for name, x := range laterCases(t) {
+		_, err := a.Mutate(t.Context(), x.request)
+		s := services.AsStatus(err)
+		code := x.code
+		if x.refused != "" && code == 0 {
+			code = 403
+		}
+		if x.refused == "" && err != nil || x.refused != "" && (s == nil || s.Code != code || !strings.HasSuffix(s.Message, x.refused)) {
+			t.Errorf("%s: %v, want %q", name, err, x.refused)
+		}
+	}
+}
+
+func laterCases(t *testing.T) map[string]nodeCase {
+	const create, remove = services.OperationCreate, services.OperationDelete
+	const slices, own, others = "resourceslices.resource.platform.io", `{"spec":{"nodeName":"n1"}}`, `{"spec":{"nodeName":"n2"}}`
+	token := func(pod, uid, audiences string) services.AdmissionRequest {
+		r := asNode(create, "serviceaccounts/token", `{"spec":{"audiences":`+audiences+`,"boundObjectRef":{"apiVersion":"v1","kind":"Pod","name":"`+pod+`","uid":"`+uid+`"}}}`)
+		r.Name = "robot"
+		return r
+	}
+	const certificates = "certificates.platform.io"
+	signing := func(signer, name string) services.AdmissionRequest {
+		raw, _ := json.Marshal(requestFor(t, name))
+		return asNode(create, "certificatesigningrequests."+certificates, `{"spec":{"signerName":"`+signer+`","request":`+string(raw)+`}}`)
+	}
+	pcr := func(change ...string) services.AdmissionRequest {
+		spec := `{"podName":"mine","podUID":"p1","nodeName":"n1","nodeUID":"u1","serviceAccountName":"robot","serviceAccountUID":"s1"}`
+		return asNode(create, "podcertificaterequests."+certificates, `{"spec":`+strings.NewReplacer(change...).Replace(spec)+`}`)
+	}
+	claims := func(status string) string { return `{"spec":{"nodeName":"n1"},"status":{` + status + `}}` }
+	cases := map[string]nodeCase{
+		"its slice":                {request: asNode(create, slices, own)},
+		"another's slice":          {request: asNode(create, slices, others), refused: "can only create ResourceSlice with the same NodeName as the requesting node"},
+		"a slice of all":           {request: asNode(create, slices, `{"spec":{"allNodes":true}}`), refused: "can only create ResourceSlice with the same NodeName as the requesting node"},
+		"its slice's end":          {request: asNode(remove, slices, own)},
+		"another's slice's end":    {request: asNode(remove, slices, others), refused: "can only delete ResourceSlice with the same NodeName as the requesting node"},
+		"a slice later":            {request: updated(slices, own, own)},
+		"an owner":                 {request: updated("nodes", `{"metadata":{"name":"n1"}}`, `{"metadata":{"name":"n1","ownerReferences":[{"name":"a"}]}}`), refused: `node "n1" is not allowed to modify ownerReferences`},
+		"a recovered claim":        {request: updated("persistentvolumeclaims/status", `{"metadata":{"name":"c"}}`, `{"metadata":{"name":"c"},"status":{"allocatedResources":{"storage":"1Gi"},"allocatedResourceStatuses":{"storage":"NodeResizePending"}}}`)},
+		"claims of a status":       {request: updated("pods/status", claims(``), claims(`"resourceClaimStatuses":[{"name":"a","resourceClaimName":"b"}]`)), refused: `node "n1" cannot update resource claim statues`},
+		"the same claims":          {request: updated("pods/status", claims(`"resourceClaimStatuses":[{"name":"a"}]`), claims(`"resourceClaimStatuses":[{"name":"a"}],"phase":"Running"`))},
+		"the extended claim":       {request: updated("pods/status", claims(`"extendedResourceClaimStatus":{"resourceClaimName":"a"}`), claims(``)), refused: `node "n1" cannot update extended resource claim status`},
+		"for itself":               {request: signing("platform.io/nodeagent-serving", "system:node:n1")},
+		"for another":              {request: signing("platform.io/nodeagent-serving", "system:node:n2"), refused: "can only create a node CSR with CN=system:node:n1"},
+		"for another client":       {request: signing("platform.io/apiserver-client-nodeagent", "admin"), refused: "can only create a node CSR with CN=system:node:n1"},
+		"for another signer":       {request: signing("example.com/any", "admin")},
+		"for nobody":               {request: asNode(create, "certificatesigningrequests."+certificates, `{"spec":{"signerName":"platform.io/nodeagent-serving","request":"YQ=="}}`), refused: "unable to parse csr: PEM block type must be CERTIFICATE REQUEST"},
+		"for its pod":              {request: pcr()},
+		"as another node":          {request: pcr("n1", "n2"), refused: `PodCertificateRequest.Spec.NodeName="n2", which is not the requesting node "n1"`},
+		"as an older node":         {request: pcr("u1", "u0"), refused: `PodCertificateRequest for pod "here/mine" names node UID "u0", inconsistent with the running node ("u1")`, code: 409},
+		"for an older pod":         {request: pcr("p1", "p0"), refused: `PodCertificateRequest for pod "here/mine" contains pod UID ("p0") which differs from running pod "p1"`, code: 409},
+		"for no pod":               {request: pcr("mine", "none"), refused: `pods "none" not found`, code: 404},
+		"for another's pod":        {request: pcr("mine", "theirs", "p1", "p2"), refused: `pod "here/theirs" is not running on node "n1" named in the PodCertificateRequest`},
+		"for a mirror pod":         {request: pcr("mine", "static", "p1", "p4"), refused: `pod "here/static" is a mirror pod`},
+		"for another account":      {request: pcr("robot", "admin"), refused: `PodCertificateRequest for pod "here/mine" contains serviceAccountName ("admin") that differs from running pod ("robot")`},
+		"for an older account":     {request: pcr("s1", "s0"), refused: `PodCertificateRequest for pod "here/mine" names service account UID "s0", which differs from the running service account ("s1")`, code: 409},
+		"a change of a request":    {request: updated("podcertificaterequests."+certificates, own, own), refused: "unexpected operation UPDATE"},
+		"two audiences":            {request: token("mine", "p1", `["vault","files"]`), refused: "node may only request 0 or 1 audiences"},
+		"an audience of none":      {request: token("mine", "p1", `["other"]`), refused: `audience "other" not found in pod spec volume, system:node:n1 is not authorized to request tokens for this audience`},
+		"an audience of unknown":   {request: token("broken", "p3", `["other"]`), refused: `error validating audience "other": persistentvolumeclaims "none" not found`},
+		"an audience by a right":   {request: token("mine", "p1", `["granted"]`)},
+		"no audience without need": {request: token("broken", "p3", `[]`), refused: `error validating audience "": persistentvolumeclaims "none" not found`},
+	}
+	for _, audiences := range []string{`[]`, `["vault"]`, `["files"]`, `["sts"]`, `["inline"]`, `[""]`} {
+		cases["a token for "+audiences] = nodeCase{request: token("mine", "p1", audiences)}
+	}
+	for spec, what := range map[string]string{
+		`,"resourceClaims":[{"name":"a"}]`: "resourceclaims", `,"volumes":[{"csi":{"driver":"x"}}]`: "csidrivers (via CSI volumes)", `,"volumes":[{"ephemeral":{}}]`: "persistentvolumeclaims (via ephemeral volumes)",
+		`,"volumes":[{"glusterfs":{}}]`: "endpoints (via glusterFS volumes)", `,"volumes":[{"projected":{"sources":[{"serviceAccountToken":{}}]}}]`: "serviceaccounts (via projected volumes)",
+		`,"volumes":[{"projected":{"sources":[{"downwardAPI":{}},{"clusterTrustBundle":{}}]}}]`: "clustertrustbundles", `,"volumes":[{"projected":{"sources":[{"podCertificate":{}}]}}]`: "podcertificates",
+	} {
+		cases[spec] = nodeCase{request: asNode(create, "pods", mirror(owner, spec)), refused: `node "n1" can not create pods that reference ` + what}
+	}
+	return cases
+}
+
+// requestFor is a certificate request with a common name, in PEM.
+func requestFor(t *testing.T, name string) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: name}}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
 type nodeCase struct {

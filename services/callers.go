@@ -83,6 +83,7 @@ func typesOfAdmission() (read, mirrored []resource.GroupResource) {
 			{Resource: "pods"}, {Resource: "nodes"}, {Resource: "configmaps"},
 			{Resource: "services"}, {Resource: "endpoints"}, {Group: "discovery.", Resource: "endpointslices"},
 			{Group: "rbac.authorization.", Resource: "roles"}, {Group: "rbac.authorization.", Resource: "clusterroles"},
+			{Resource: "persistentvolumeclaims"}, {Resource: "persistentvolumes"}, {Group: "storage.", Resource: "csidrivers"}, // tokens of nodes
 		}, []resource.GroupResource{
 			{Resource: "namespaces"}, {Resource: "serviceaccounts"}, {Resource: "limitranges"}, {Resource: "resourcequotas"},
 			{Group: "storage.", Resource: "storageclasses"}, {Group: "networking.", Resource: "ingressclasses"},

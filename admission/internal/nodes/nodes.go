@@ -1,6 +1,6 @@
 // Package nodes keeps node agents to their own node: its Node, Lease and CSINode, its
 // mirror pods, the status and eviction of the pods that run on it, and tokens for these
-// pods. Who is a node follows from the name and the groups of the user. It serves
+// pods; from release 1.36 on also its devices and certificates. Who is a node follows from the name and the groups of the user. It serves
 // NodeRestriction under "Admission plugins" of the specification.
 package nodes
 
@@ -11,6 +11,7 @@ import (
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -19,7 +20,9 @@ import (
 // Plugin restricts nodes. It reads pods and nodes as they are now.
 type Plugin struct {
 	Store      services.Reader
+	Authz      services.Authz
 	Vocabulary vocabulary.Vocabulary
+	Release    release.Release
 }
 
 // Mutate changes nothing. It refuses with Forbidden (403) before others change the
@@ -38,7 +41,7 @@ func (p Plugin) Mutate(ctx context.Context, r *review.Review) error {
 	case resource.GroupResource{Resource: "nodes"}:
 		return p.node(r, name)
 	case resource.GroupResource{Resource: "persistentvolumeclaims"}:
-		return claimStatus(r, name)
+		return p.claimStatus(r, name)
 	case resource.GroupResource{Resource: "serviceaccounts"}:
 		return p.token(ctx, r, name)
 	case resource.GroupResource{Group: p.Vocabulary.Group("coordination."), Resource: "leases"}:
@@ -48,6 +51,9 @@ func (p Plugin) Mutate(ctx context.Context, r *review.Review) error {
 		return named(r, name, "can only access node lease with the same name as the requesting node")
 	case resource.GroupResource{Group: p.Vocabulary.Group("storage."), Resource: "csinodes"}:
 		return named(r, name, "can only access CSINode with the same name as the requesting node")
+	}
+	if p.later() {
+		return p.added(ctx, r, name)
 	}
 	return nil
 }
@@ -85,6 +91,7 @@ func (p Plugin) token(ctx context.Context, r *review.Review, name string) error 
 				Name       string `json:"name"`
 				UID        string `json:"uid"`
 			} `json:"boundObjectRef"`
+			Audiences []string `json:"audiences"`
 		} `json:"spec"`
 	}
 	if err := json.Unmarshal(object, &request); err != nil {
@@ -106,6 +113,8 @@ func (p Plugin) token(ctx context.Context, r *review.Review, name string) error 
 			"The object might have been deleted and then recreated", bound.UID)
 	case pod.Spec.NodeName != name:
 		return r.Forbid("node requested token bound to a pod scheduled on a different node")
+	case p.later():
+		return p.audience(ctx, r, request.Spec.Audiences, pod)
 	}
 	return nil
 }
@@ -113,10 +122,14 @@ func (p Plugin) token(ctx context.Context, r *review.Review, name string) error 
 // object is the part of a stored pod or node that decisions depend on.
 type object struct {
 	Metadata struct {
-		UID string `json:"uid"`
+		Name        string            `json:"name"`
+		UID         string            `json:"uid"`
+		Annotations map[string]string `json:"annotations"`
 	} `json:"metadata"`
 	Spec struct {
-		NodeName string `json:"nodeName"`
+		NodeName           string           `json:"nodeName"`
+		ServiceAccountName string           `json:"serviceAccountName"`
+		Volumes            []map[string]any `json:"volumes"`
 	} `json:"spec"`
 }
 

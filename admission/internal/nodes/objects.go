@@ -39,6 +39,8 @@ func (p Plugin) node(r *review.Review, name string) error {
 		return r.Forbid("node %q is not allowed to update configSource to a new non-nil configSource", name)
 	case !equality.Semantic.DeepEqual(now.Spec.Taints, before.Spec.Taints):
 		return r.Forbid("node %q is not allowed to modify taints", name)
+	case p.later() && !equality.Semantic.DeepEqual(now.OwnerReferences, before.OwnerReferences):
+		return r.Forbid("node %q is not allowed to modify ownerReferences", name)
 	case forbidden != "":
 		return r.Forbid("is not allowed to modify labels: %s", forbidden)
 	}
@@ -108,7 +110,7 @@ func within(domain string, of []string) bool {
 }
 
 // claimStatus lets a node write the capacity and the conditions of claims.
-func claimStatus(r *review.Review, name string) error {
+func (p Plugin) claimStatus(r *review.Review, name string) error {
 	if r.Subresource != "status" {
 		return r.Forbid("may only update PVC status")
 	}
@@ -121,6 +123,9 @@ func claimStatus(r *review.Review, name string) error {
 	}
 	for _, claim := range []*corev1.PersistentVolumeClaim{&now, &before} {
 		claim.ResourceVersion, claim.ManagedFields, claim.Status.Capacity, claim.Status.Conditions = "", nil, nil, nil
+		if p.later() { // an expansion can recover
+			claim.Status.AllocatedResources, claim.Status.AllocatedResourceStatuses = nil, nil
+		}
 	}
 	var differ []string
 	for _, part := range []struct {

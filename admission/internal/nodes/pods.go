@@ -21,7 +21,7 @@ func (p Plugin) pod(ctx context.Context, r *review.Review, name string) error {
 	case subresource == "":
 		return r.Forbid("unexpected operation %q, node %q can only create and delete mirror pods", operation, name)
 	case subresource == "status" && operation == services.OperationUpdate:
-		return podStatus(r, name)
+		return p.podStatus(r, name)
 	case subresource == "eviction" && operation == services.OperationCreate:
 		return p.runs(ctx, r, name, fmt.Sprintf("node %s can only evict pods with spec.nodeName set to itself", name))
 	case subresource == "status":
@@ -54,7 +54,7 @@ func (p Plugin) runs(ctx context.Context, r *review.Review, name, refusal string
 	return nil
 }
 
-func podStatus(r *review.Review, name string) error {
+func (p Plugin) podStatus(r *review.Review, name string) error {
 	now, err := r.Decoded()
 	if err != nil {
 		return err
@@ -69,6 +69,9 @@ func podStatus(r *review.Review, name string) error {
 	old, labels := tree.Child(before, "metadata", "labels"), tree.Child(now, "metadata", "labels")
 	if len(old)+len(labels) > 0 && !tree.Equal(old, labels) {
 		return r.Forbid("node %q cannot update labels through pod status", name)
+	}
+	if p.later() {
+		return claimsOfStatus(r, name, now, before)
 	}
 	return nil
 }
@@ -95,6 +98,9 @@ func (p Plugin) mirror(ctx context.Context, r *review.Review, name string) error
 	}
 	if used := references.OfPod(spec); len(used) > 0 {
 		return r.Forbid("node %q can not create pods that reference %s", name, used[0].Resource)
+	}
+	if what := referenced(spec); p.later() && what != "" {
+		return r.Forbid("node %q can not create pods that reference %s", name, what)
 	}
 	return nil
 }

@@ -131,7 +131,7 @@ func Table(e Environment) []Plugin {
 		{Name: "LimitPodHardAntiAffinityTopology", Validate: optional.LimitPodHardAntiAffinityTopology(v)},
 		{Name: "LimitRanger", Default: true, Concerns: about("", "pods", "persistentvolumeclaims"), Mutate: ranges.Mutate, Validate: ranges.Validate},
 		{Name: "ServiceAccount", Default: true, Concerns: about("", "pods"), Mutate: accounts.Mutate, Validate: accounts.Validate},
-		{Name: "NodeRestriction", Mutate: nodes.Plugin{Store: e.Store, Vocabulary: v}.Mutate},
+		{Name: "NodeRestriction", Mutate: nodes.Plugin{Store: e.Store, Authz: e.Authz, Vocabulary: v, Release: e.Release}.Mutate},
 		{Name: "TaintNodesByCondition", Default: true, Concerns: about("", "nodes"), Mutate: taintNodes{v.Qualified("node", "not-ready")}.mutate},
 		{Name: "AlwaysPullImages", Mutate: alwaysPullImages},
 		{Name: "ImagePolicyWebhook", Configured: true, Validate: images.New(e.Config.ImagePolicy, v, e.Log).Validate},

@@ -138,11 +138,23 @@ func (h *Handlers) admit(w http.ResponseWriter, a *action) error {
 		if err := a.takeMutated(changed); err != nil {
 			return err
 		}
+	}
+	if h.settle(a) || changed != nil {
 		if raw, err = tree.Encode(a.body); err != nil {
 			return err
 		}
 	}
 	return review.Validate(ctx, admit.Object{JSON: raw})
+}
+
+// settle sets what validating admission sees and mutating admission does not: the audiences of
+// a request for a token that names none. It reports whether it has changed the body.
+func (h *Handlers) settle(a *action) bool {
+	if a.SubresourceName() != "token" || len(tree.List(a.body, "spec", "audiences")) > 0 {
+		return false
+	}
+	tree.Object(a.body, "spec")["audiences"] = tree.ListOf(h.Tokens.Audiences)
+	return true
 }
 
 // takeMutated replaces the body by the one that mutating admission has returned. What

@@ -34,9 +34,6 @@ func (h *Handlers) issue(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	if audiences, _ := tree.Object(a.body, "spec")["audiences"].([]any); len(audiences) == 0 {
-		tree.Object(a.body, "spec")["audiences"] = tree.ListOf(h.Tokens.Audiences)
-	}
 	if err := h.admit(w, a); err != nil {
 		return err
 	}
