@@ -3,9 +3,14 @@
 package compose
 
 import (
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,6 +48,8 @@ plugins:
 type containers struct {
 	env        []string
 	project    string
+	state      string
+	published  string // where csr-signer publishes what is revoked
 	configDir  string
 	kubeconfig string
 	config     *rest.Config
@@ -60,6 +67,7 @@ func TestCompose(t *testing.T) {
 	c := start(t)
 	t.Run("kubectl", c.testKubectl)
 	t.Run("admission configuration", c.testAdmissionConfiguration)
+	t.Run("revocations", c.testRevocations)
 	t.Run("hardened", c.testHardened)
 	t.Run("faults", c.testFaults)
 }
@@ -73,9 +81,14 @@ func start(t *testing.T) *containers {
 	}
 	_, port, _ := net.SplitHostPort(address)
 	state := t.TempDir()
-	c := &containers{project: "portico-test-" + port, configDir: filepath.Join(state, "config"), kubeconfig: filepath.Join(state, "pki", "admin", "kubeconfig")}
+	published, err := loopback.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, publishedPort, _ := net.SplitHostPort(published)
+	c := &containers{project: "portico-test-" + port, state: state, published: published, configDir: filepath.Join(state, "config"), kubeconfig: filepath.Join(state, "pki", "admin", "kubeconfig")}
 	c.env = append(os.Environ(), "COMPOSE_PROJECT_NAME="+c.project, "PORTICO_PORT="+port, "PORTICO_STATE="+state, "PORTICO_CONFIG="+c.configDir, "TAG=test", "PORTICO_TAG=test")
-	c.env = append(c.env, "PORTICO_ADMISSION_CONFIG=/config/admission.yaml")
+	c.env = append(c.env, "PORTICO_ADMISSION_CONFIG=/config/admission.yaml", "PORTICO_REVOCATION_STATUS_PORT="+publishedPort)
 	if err := errors.Join(os.Mkdir(c.configDir, 0o755), os.WriteFile(filepath.Join(c.configDir, "admission.yaml"), []byte(admissionConfig), 0o644)); err != nil {
 		t.Fatal(err)
 	}
@@ -191,6 +204,52 @@ func (c *containers) testAdmissionConfiguration(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "insufficient quota") {
 		t.Errorf("a claim without a quota: %v, want a refusal", err)
 	}
+}
+
+// testRevocations reads the revocation list from outside of the containers.
+func (c *containers) testRevocations(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(c.state, "pki", "csr-signer", "signing-ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(content)
+	authority, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(startTime)
+	for {
+		err := readList(t, "http://"+c.published+"/crl", authority)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// readList returns an error unless a valid revocation list of an authority is at a URL.
+func readList(t *testing.T, url string, authority *x509.Certificate) error {
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	list, err := x509.ParseRevocationList(body)
+	if err != nil {
+		return fmt.Errorf("%s, %q: %w", response.Status, body, err)
+	}
+	return list.CheckSignatureFrom(authority)
 }
 
 // testHardened checks every container: it does not run as root, has a read-only root
