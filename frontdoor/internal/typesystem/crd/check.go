@@ -71,11 +71,11 @@ func (r Rules) Check(object, old map[string]any) error {
 	return c.result()
 }
 
-// CheckStatus is Check for an update of the status.
+// CheckStatus is Check for an update of the status: storedVersions is the only field that a
+// client sets there.
 func (r Rules) CheckStatus(object map[string]any) error {
 	c := r.newCheck(object, nil)
 	c.storedVersions()
-	c.spelling(namesOf(tree.Child(c.status, "acceptedNames")), (&field.Path{Name: "status"}).Field("acceptedNames"))
 	return c.result()
 }
 
@@ -160,23 +160,17 @@ func (c *check) group() {
 // names validates the names.
 func (c *check) names() {
 	n, where := namesOf(tree.Child(c.spec, "names")).completed(), at("names")
-	for name, value := range map[string]string{"plural": n.Plural, "singular": n.Singular, "kind": n.Kind, "listKind": n.ListKind} {
+	for name, value := range map[string]string{"plural": n.Plural, "singular": n.Singular} {
 		if value == "" {
 			c.Required(where.Field(name), "")
-		}
-	}
-	c.spelling(n, where)
-}
-
-// spelling validates the form of the names that are given.
-func (c *check) spelling(n Names, where *field.Path) {
-	for name, value := range map[string]string{"plural": n.Plural, "singular": n.Singular} {
-		if value != "" {
+		} else {
 			c.label(where.Field(name), value)
 		}
 	}
 	for name, value := range map[string]string{"kind": n.Kind, "listKind": n.ListKind} {
-		if problems := validation.IsDNS1035Label(strings.ToLower(value)); value != "" && len(problems) > 0 {
+		if value == "" {
+			c.Required(where.Field(name), "")
+		} else if problems := validation.IsDNS1035Label(strings.ToLower(value)); len(problems) > 0 {
 			c.Invalid(where.Field(name), value, "may have mixed case, but should otherwise match: "+strings.Join(problems, ","))
 		}
 	}

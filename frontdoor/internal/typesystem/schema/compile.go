@@ -80,6 +80,10 @@ func (e *Engine) compileDefinition(definition string) *node {
 		n.kind = quantity
 		return n
 	}
+	if strings.HasSuffix(short, ".CustomResourceSubresourceStatus") { // an object without fields, not any value
+		e.fillObject(n, s, e.rules[short])
+		return n
+	}
 	e.fill(n, s, e.rules[short])
 	n.applyShape(k8stypes.Shapes()[short], short, e.release)
 	if short == "meta.v1.MicroTime" {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
@@ -61,6 +62,10 @@ func TestDeletionOfADefinition(t *testing.T) {
 	const want = `Operation cannot be fulfilled on customresourcedefinitions.apiextensions.k8s.io "a": Precondition failed: ResourceVersion in precondition: other, ResourceVersion in object meta: 7`
 	if status := services.AsStatus(err); status.Code != 409 || status.Message != want {
 		t.Errorf("precondition: %v", err)
+	}
+	err = CheckPreconditions(write(t, "", "namespaces").Type, &metav1.Preconditions{UID: (*types.UID)(&other)}, services.Object{Key: resource.Key{Name: "a"}, UID: "u"})
+	if got := services.AsStatus(err).Message; got != `Operation cannot be fulfilled on namespaces "a": Precondition failed: UID in precondition: other, UID in object meta: u` {
+		t.Errorf("precondition of a namespace: %v", err)
 	}
 }
 

@@ -19,7 +19,7 @@ func CheckPreconditions(t *catalogue.Type, p *metav1.Preconditions, current serv
 		return nil
 	}
 	conflict := func(what, want, is, happened string) error {
-		if t.Behavior.DefinesTypes {
+		if t.Behavior.DefinesTypes || t.Behavior.SpecFinalizers { // definitions and namespaces
 			return services.Conflict(t.Group, t.Resource, current.Key.Name, fmt.Sprintf("Precondition failed: %s in precondition: %s, %s in object meta: %s", what, want, what, is))
 		}
 		return services.Conflict(t.Group, t.Kind, current.Key.Name,

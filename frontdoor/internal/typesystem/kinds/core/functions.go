@@ -15,6 +15,7 @@ var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"soleAccessMode":      soleAccessMode,
 		"attributesClass":     attributesClass,
+		"dataSourceKind":      dataSourceKind,
 		"dataSources":         dataSources,
 		"capacityStorage":     capacityStorage,
 		"claimChanges":        claimChanges,

@@ -32,15 +32,22 @@ func soleAccessMode(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
+// dataSourceKind checks that a volume is filled from a claim if no group is named.
+func dataSourceKind(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	for _, name := range []string{"dataSource", "dataSourceRef"} {
+		from := rules.Object(m, name)
+		if kind := rules.Text(from, "kind"); from != nil && rules.Text(from, "apiGroup") == "" && kind != "PersistentVolumeClaim" {
+			c.Invalid(at.Field(name), kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
+		}
+	}
+}
+
 // dataSources checks what the volume of a claim is filled from.
 func dataSources(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	source, reference := rules.Object(m, "dataSource"), rules.Object(m, "dataSourceRef")
 	for name, from := range map[string]map[string]any{"dataSource": source, "dataSourceRef": reference} {
-		at, group := at.Field(name), rules.Text(from, "apiGroup")
-		if kind := rules.Text(from, "kind"); from != nil && group == "" && kind != "PersistentVolumeClaim" {
-			c.Invalid(at, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
-		}
-		c.Must(validation.IsDNS1123Subdomain, group, at.Field("apiGroup"))
+		at := at.Field(name)
+		c.Must(validation.IsDNS1123Subdomain, rules.Text(from, "apiGroup"), at.Field("apiGroup"))
 		c.Must(validation.IsDNS1123Label, rules.Text(from, "namespace"), at.Field("namespace"))
 	}
 	switch {
