@@ -10,18 +10,20 @@ import (
 func (c *Schemas) listType(s map[string]any, at *field.Path) {
 	kind, ofList := s[c.Extension+"list-type"], at.Field(c.Extension+"list-type")
 	switch kind {
-	case nil:
-	case "atomic", "set", "map":
-		c.mustBe("array", s, at, "must be array if "+c.Extension+"list-type is specified")
+	case nil, "atomic", "set", "map":
 	default:
 		c.NotSupported(ofList, kind, "atomic", "set", "map")
 	}
+	if kind != nil {
+		c.mustBe("array", s, at, "must be array if "+c.Extension+"list-type is specified")
+	}
 	switch of := s[c.Extension+"map-type"]; of {
-	case nil:
-	case "atomic", "granular":
-		c.mustBe("object", s, at, "must be object if "+c.Extension+"map-type is specified")
+	case nil, "atomic", "granular":
 	default:
 		c.NotSupported(at.Field(c.Extension+"map-type"), of, "atomic", "granular")
+	}
+	if s[c.Extension+"map-type"] != nil {
+		c.mustBe("object", s, at, "must be object if "+c.Extension+"map-type is specified")
 	}
 	items := rules.Object(s, "items")
 	keys := rules.Texts(s, c.Extension+"list-map-keys")

@@ -46,17 +46,29 @@ var keywordTypes = map[string]string{
 // refused are the keywords that schemas of definitions must not have.
 var refused = []string{"$ref", "id", "definitions", "dependencies", "patternProperties", "additionalItems"}
 
-// Check validates a schema.
+// Check validates a schema. As in Kubernetes, one with keywords that no schema may have is not
+// examined further.
 func (c *Schemas) Check(s map[string]any, at *field.Path) {
-	c.schema(s, atRoot, at)
-	c.complete(s, at)
-	if c.Any() {
+	unsupported := false
+	Each(s, nil, func(s map[string]any, _ *field.Path) { unsupported = unsupported || hasRefused(s) })
+	if !unsupported {
+		c.schema(s, atRoot, at)
+		c.complete(s, at)
 		return
 	}
-	Each(s, at, func(below map[string]any, _ *field.Path) {
-		if rules.Text(below, "$schema") != "" {
-			c.Invalid(at, "", "OpenAPIV3Schema 'schema' is not supported") // as Kubernetes says it, whichever schema has it
-		}
+	Each(s, at, func(s map[string]any, at *field.Path) {
+		c.keywords(s, at)
+		c.listType(s, at)
+	})
+	if !c.Any() { // $schema is the one without an error of its own
+		c.Invalid(at, "", "OpenAPIV3Schema 'schema' is not supported")
+	}
+}
+
+// hasRefused reports whether a schema has a keyword that no schema may have.
+func hasRefused(s map[string]any) bool {
+	return slices.ContainsFunc(append([]string{"$schema"}, refused...), func(name string) bool {
+		return s[name] != nil && s[name] != "" && !empty(s[name])
 	})
 }
 
