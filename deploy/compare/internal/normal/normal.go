@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"regexp"
@@ -284,7 +285,11 @@ func sortOwnersOf(value any) {
 	o, _ := value.(map[string]any)
 	meta, _ := o["metadata"].(map[string]any)
 	entries, _ := meta["managedFields"].([]any)
-	slices.SortFunc(entries, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	order := func(entry any) string {
+		e, _ := entry.(map[string]any)
+		return fmt.Sprint(e["manager"], " ", e["operation"], " ", e["apiVersion"], " ", e)
+	}
+	slices.SortFunc(entries, func(a, b any) int { return strings.Compare(order(a), order(b)) })
 }
 
 func kindOf(o map[string]any) openapi.Kind {
@@ -302,7 +307,7 @@ var (
 	addresses = regexp.MustCompile(`\b10\.0\.0\.\d{1,3}\b`)
 	generated = regexp.MustCompile(`\b(?i)(gen[-_])[a-z0-9]{5}\b`)
 	quoted    = regexp.MustCompile(`(resourceVersion\\*":\\*")\d+`)
-	currently = regexp.MustCompile(`(current: |in record \()\d+`)
+	currently = regexp.MustCompile(`(current: |in record \(|in object meta: )\d+`)
 	moments   = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+\d\d:\d\d)`)
 )
 
@@ -310,8 +315,8 @@ var (
 func (n *Names) replace(key string, value any) any {
 	switch v := value.(type) {
 	case map[string]any:
-		for k, inner := range v {
-			v[k] = n.replace(k, inner)
+		for _, k := range slices.Sorted(maps.Keys(v)) { // placeholders are numbered in this order
+			v[k] = n.replace(k, v[k])
 		}
 	case []any:
 		for i, inner := range v {

@@ -30,7 +30,7 @@ func Compare(kind, step string, portico, peer map[string]any) (all []Difference)
 	}
 	named := isDiscovery(portico) && isDiscovery(peer)
 	for _, key := range []string{"type", "warnings", "body"} {
-		compareTree(key, field(portico, key), field(peer, key), found, named)
+		compareTree(key, field(portico, key), field(peer, key), found, named || key == "warnings")
 	}
 	return all
 }

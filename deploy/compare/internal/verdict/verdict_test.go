@@ -26,6 +26,13 @@ func resources(names ...string) map[string]any {
 	return map[string]any{"kind": "APIResourceList", "resources": list}
 }
 
+// warned returns an answer with warnings.
+func warned(texts ...any) map[string]any {
+	a := answer("200", object())
+	a["warnings"] = texts
+	return a
+}
+
 func TestCompareFinds(t *testing.T) {
 	cases := []struct {
 		name          string
@@ -41,6 +48,7 @@ func TestCompareFinds(t *testing.T) {
 		{"a resource by its name", answer("200", resources("b", "c")), answer("200", resources("a", "b", "c")), "body.resources[a]"},
 		{"the order of resources", answer("200", resources("b", "c", "d")), answer("200", resources("a", "c", "b")), "body.resources[a] body.resources[d] body.resources.order"},
 		{"resources of one name", answer("200", resources("b", "b")), answer("200", resources("b", "c")), "body.resources[1].name"},
+		{"a warning by its text", warned("b", "c"), warned("a", "b", "c"), "warnings[a]"},
 		{"null is not nothing", answer("200", map[string]any{"a": nil}), answer("200", object()), "body.a"},
 	}
 	for _, c := range cases {

@@ -36,14 +36,15 @@ func showServicePorts(o *cell.Object) any {
 func showEndpoints(o *cell.Object) any {
 	var all []string
 	for subset := range o.Get("subsets").Items() {
-		ports := subset.Get("ports")
-		for address := range subset.Get("addresses").Items() {
-			ip := address.Get("ip").String()
+		ports, addresses := subset.Get("ports"), subset.Get("addresses")
+		for address := range addresses.Items() {
 			if ports.Len() == 0 {
-				all = append(all, ip)
+				all = append(all, address.Get("ip").String())
 			}
-			for port := range ports.Items() {
-				all = append(all, hostPort(ip, port.Get("port").Text()))
+		}
+		for port := range ports.Items() {
+			for address := range addresses.Items() {
+				all = append(all, hostPort(address.Get("ip").String(), port.Get("port").Text()))
 			}
 		}
 	}
