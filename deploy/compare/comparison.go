@@ -159,7 +159,7 @@ func (r *runner) waitStable(ctx context.Context, step *corpus.Step) error {
 			return err
 		}
 		// An object with a deletion timestamp counts as stable if finalizers keep it.
-		if string(answer.Body) == last && !cleaning(answer.Body) {
+		if string(answer.Body) == last && !cleaning(answer.Body) && !unchecked(answer.Body) {
 			if r.seen[step.Name]["kind"] == r.whole.Kind.Kind.Kind {
 				_, r.seen[step.Name] = normal.NewNames(nil).Tree("", answer)
 			}
@@ -173,6 +173,16 @@ func (r *runner) waitStable(ctx context.Context, step *corpus.Step) error {
 		}
 	}
 	return nil
+}
+
+// unchecked reports whether an object is an APIService whose server has not been looked for.
+func unchecked(body []byte) bool {
+	var object struct {
+		Kind   string
+		Status struct{ Conditions []any }
+	}
+	err := json.Unmarshal(body, &object)
+	return err == nil && object.Kind == "APIService" && len(object.Status.Conditions) == 0
 }
 
 // cleaning reports whether an object is being deleted, with no finalizers but those of the
