@@ -30,7 +30,7 @@ func Compare(kind, step string, portico, peer map[string]any) (all []Difference)
 	}
 	named := isDiscovery(portico) && isDiscovery(peer)
 	for _, key := range []string{"type", "warnings", "body"} {
-		compareTree(key, field(portico, key), field(peer, key), found, named || key == "warnings")
+		walk{found, named || key == "warnings"}.compare(key, field(portico, key), field(peer, key))
 	}
 	return all
 }
@@ -38,30 +38,35 @@ func Compare(kind, step string, portico, peer map[string]any) (all []Difference)
 // absent is the value of a missing field or item.
 type absent struct{}
 
-// compareTree calls found for each value that differs. Items of lists are compared by name if
-// named is set, else by position.
-func compareTree(path string, portico, peer any, found func(path string, portico, peer any), named bool) {
+// walk compares two values. It calls found for each part that differs. Items of lists are
+// compared by name if named is set, else by position.
+type walk struct {
+	found func(path string, portico, peer any)
+	named bool
+}
+
+func (w walk) compare(path string, portico, peer any) {
 	switch a := portico.(type) {
 	case map[string]any:
 		if b, ok := peer.(map[string]any); ok {
 			for _, key := range keys(a, b) {
-				compareTree(path+"."+key, field(a, key), field(b, key), found, named)
+				w.compare(path+"."+key, field(a, key), field(b, key))
 			}
 			return
 		}
 	case []any:
 		if b, ok := peer.([]any); ok {
-			if named && compareNamed(path, a, b, found) {
+			if w.named && w.compareNamed(path, a, b) {
 				return
 			}
 			for i := range max(len(a), len(b)) {
-				compareTree(fmt.Sprintf("%s[%d]", path, i), item(a, i), item(b, i), found, named)
+				w.compare(fmt.Sprintf("%s[%d]", path, i), item(a, i), item(b, i))
 			}
 			return
 		}
 	}
 	if text(portico) != text(peer) {
-		found(path, portico, peer)
+		w.found(path, portico, peer)
 	}
 }
 

@@ -18,21 +18,21 @@ func isDiscovery(answer map[string]any) bool {
 // compareNamed compares two lists by the names of their items, and then the order of the
 // items that both have. It reports whether it did: it does not if an item has no name or the
 // name of another.
-func compareNamed(path string, portico, peer []any, found func(path string, portico, peer any)) bool {
+func (w walk) compareNamed(path string, portico, peer []any) bool {
 	a, ourOrder, ok := byName(portico)
 	b, theirOrder, alsoOK := byName(peer)
 	if !ok || !alsoOK {
 		return false
 	}
 	for _, name := range keys(a, b) {
-		compareTree(path+"["+name+"]", field(a, name), field(b, name), found, true)
+		w.compare(path+"["+name+"]", field(a, name), field(b, name))
 	}
 	only := func(in map[string]any) func(string) bool {
 		return func(name string) bool { _, known := in[name]; return !known }
 	}
 	ourOrder, theirOrder = slices.DeleteFunc(ourOrder, only(b)), slices.DeleteFunc(theirOrder, only(a))
 	if !slices.Equal(ourOrder, theirOrder) {
-		found(path+".order", ourOrder, theirOrder)
+		w.found(path+".order", ourOrder, theirOrder)
 	}
 	return true
 }
