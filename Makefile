@@ -64,9 +64,9 @@ console-test: build ## test the web console in Chromium (Debian's package chromi
 KUBERNETES := -X k8s.io/component-base/version.gitVersion=v1.36.3 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
 
 .PHONY: test-controllers
-test-controllers: build ## run each kind of workload to its end with the controllers of Kubernetes 1.36, its scheduler and kwok
+test-controllers: build ## run each kind of workload to its end with the controllers of Kubernetes 1.36, its scheduler, metrics-server and kwok
 	GOWORK=off CGO_ENABLED=0 go -C deploy/controllers/kubernetes build -trimpath -ldflags="$(KUBERNETES)" -o ../../../bin/controllers/ .
-	GOWORK=off CGO_ENABLED=0 go -C deploy/controllers build -trimpath -o ../../bin/controllers/ sigs.k8s.io/kwok/cmd/kwok
+	GOWORK=off CGO_ENABLED=0 go -C deploy/controllers build -trimpath -o ../../bin/controllers/ sigs.k8s.io/kwok/cmd/kwok sigs.k8s.io/metrics-server/cmd/metrics-server
 	GOWORK=off CGO_ENABLED=0 go -C deploy/kubectl build -trimpath -o ../../bin/kubectl .
 	GOWORK=off go -C deploy/controllers test -count=1 -timeout 30m $(ARGS) ./...
 

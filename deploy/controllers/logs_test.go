@@ -34,10 +34,11 @@ var (
 	failure = regexp.MustCompile(`^[EF]\d{4} |^panic: |"level":"ERROR"|\bERROR\b|level=ERROR`)
 	// expected matches what components log at this level beside the original as well: two
 	// writers of one object have met; a controller has seen that its cache lacks its own
-	// write, and waits; it deletes a claim or a job twice for the same reason; there is no
-	// manifest of metrics.
+	// write, and waits; it deletes a claim or a job twice for the same reason; pods have
+	// no metrics yet; there is no manifest of metrics.
 	expected = regexp.MustCompile(`the object has been modified; please apply your changes to the latest version|` +
-		`read version: \d+ is not as new as written version: \d+|(delete unused generated claim|Error deleting job from cronjob).* not found|The manifest file is empty, ignoring`)
+		`read version: \d+ is not as new as written version: \d+|(delete unused generated claim|Error deleting job from cronjob).* not found|` +
+		`unable to get metrics for resource cpu: no metrics returned from resource metrics API|did not receive metrics for targeted pods|The manifest file is empty, ignoring`)
 )
 
 // failures returns the lines at the level of errors: those that the original would not cause,

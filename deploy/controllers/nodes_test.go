@@ -1,14 +1,17 @@
 package controllers
 
 import (
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"fmt"
+	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -16,28 +19,29 @@ import (
 // nodes is the number of nodes.
 const nodes = 3
 
-// startNodes starts kwok with its own stages, creates nodes and waits until they are ready.
+// startNodes starts kwok with its own stages and metrics, creates nodes and waits until they are ready.
 func (s *site) startNodes(t *testing.T) {
 	t.Helper()
-	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var stages []string
-	for _, name := range []string{"node/fast/node-initialize", "node/heartbeat-with-lease/node-heartbeat-with-lease", "pod/fast/pod-ready", "pod/fast/pod-complete", "pod/fast/pod-delete"} {
-		content, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(module)), "kustomize/stage", name+".yaml"))
+	var parts []string
+	for _, name := range []string{"stage/node/fast/node-initialize", "stage/node/heartbeat-with-lease/node-heartbeat-with-lease",
+		"stage/pod/fast/pod-ready", "stage/pod/fast/pod-complete", "stage/pod/fast/pod-delete",
+		"metrics/resource/metrics-resource", "metrics/usage/usage-from-annotation"} {
+		content, err := os.ReadFile(filepath.Join(module(t, "sigs.k8s.io/kwok"), "kustomize", name+".yaml"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		stages = append(stages, string(content))
+		parts = append(parts, string(content))
 	}
-	config := filepath.Join(s.dir, "stages.yaml")
-	if err := os.WriteFile(config, []byte(strings.Join(stages, "\n---\n")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s.run(t, "controllers/kwok", "--kubeconfig="+s.kubeconfig, "--config="+config, "--manage-all-nodes", "--cidr=10.64.0.0/16", "--node-lease-duration-seconds=40")
+	port := freePort(t)
+	certificate, key := s.sign(t, certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth,
+		x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + nodeName(0), Organization: []string{"system:nodes"}}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	s.run(t, "controllers/kwok", "--kubeconfig="+s.kubeconfig, "--config="+s.keep(t, "kwok.yaml", []byte(strings.Join(parts, "\n---\n"))),
+		"--manage-all-nodes", "--cidr=10.64.0.0/16", "--node-lease-duration-seconds=40",
+		"--node-ip=127.0.0.1", "--node-port="+port, "--server-address=127.0.0.1:"+port,
+		"--tls-cert-file="+s.keep(t, "node.crt", certificate), "--tls-private-key-file="+s.keep(t, "node.key", key))
 	for n := range nodes {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(n), Labels: map[string]string{corev1.LabelHostname: nodeName(n)}}}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(n), Labels: map[string]string{corev1.LabelHostname: nodeName(n)},
+			Annotations: map[string]string{"metrics.k8s.io/resource-metrics-path": "/metrics/nodes/" + nodeName(n) + "/metrics/resource"}}}
 		if _, err := s.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}

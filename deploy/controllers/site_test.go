@@ -1,6 +1,6 @@
 // Package controllers makes a cluster of Portico at release 1.36, the controller manager
-// and the scheduler of Kubernetes 1.36, and kwok, whose nodes bring pods to their end
-// without running them. Workloads of each kind run to their end in it, and the components
+// and the scheduler of Kubernetes 1.36, metrics-server, and kwok, whose nodes bring pods to
+// their end without running them. Workloads of each kind run to their end in it, and the components
 // log no error.
 package controllers
 
@@ -11,7 +11,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/keyutil"
 )
 
@@ -61,14 +62,8 @@ func program(t *testing.T, name string) string {
 func start(t *testing.T) *site {
 	t.Helper()
 	s := &site{dir: t.TempDir()}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	listener.Close()
 	s.kubeconfig = filepath.Join(s.dir, "kubeconfig")
-	s.run(t, "portico", "--data-dir="+s.dir, "--vocabulary=k8s", "--emulated-version=1.36", "--bind-address=127.0.0.1", "--secure-port="+port, "--log-level=warn",
+	s.run(t, "portico", "--data-dir="+s.dir, "--vocabulary=k8s", "--emulated-version=1.36", "--bind-address=127.0.0.1", "--secure-port="+freePort(t), "--log-level=warn",
 		"--connect-allow-cidrs=127.0.0.1/32,::1/128")
 	eventually(t, "Portico is ready", func() (err error) {
 		if s.config, err = clientcmd.BuildConfigFromFlags("", s.kubeconfig); err != nil {
@@ -147,11 +142,35 @@ func (s *site) startControllers(t *testing.T) {
 // issue requests a client certificate for a user from the API, and returns a kubeconfig.
 func (s *site) issue(t *testing.T, user string) (kubeconfig string) {
 	t.Helper()
+	certificate, key := s.sign(t, certificatesv1.KubeAPIServerClientSignerName, certificatesv1.UsageClientAuth, x509.CertificateRequest{Subject: pkix.Name{CommonName: user}})
+	return s.configFor(t, user, api.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key})
+}
+
+// configFor returns a kubeconfig with the credentials of a user.
+func (s *site) configFor(t *testing.T, user string, credentials api.AuthInfo) (kubeconfig string) {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(s.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &credentials
+	}
+	kubeconfig = filepath.Join(s.dir, user+".kubeconfig")
+	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfig
+}
+
+// sign requests a certificate from the API, and returns it with its key.
+func (s *site) sign(t *testing.T, signer string, usage certificatesv1.KeyUsage, template x509.CertificateRequest) (certificate, private []byte) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: user}}, key)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &template, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,8 +179,8 @@ func (s *site) issue(t *testing.T, user string) (kubeconfig string) {
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
-			SignerName: certificatesv1.KubeAPIServerClientSignerName,
-			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
+			SignerName: signer,
+			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, usage},
 		}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -170,27 +189,48 @@ func (s *site) issue(t *testing.T, user string) (kubeconfig string) {
 	if _, err := requests.UpdateApproval(t.Context(), request.Name, request, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a certificate for "+user, func() error {
+	eventually(t, "a certificate for "+template.Subject.CommonName, func() error {
 		if request, err = requests.Get(t.Context(), request.Name, metav1.GetOptions{}); err == nil && len(request.Status.Certificate) == 0 {
-			err = errors.New("it is not signed")
+			err = fmt.Errorf("it is not signed: %+v", request.Status.Conditions)
 		}
 		return err
 	})
-	config, err := clientcmd.LoadFromFile(s.kubeconfig)
+	if private, err = keyutil.MarshalPrivateKeyToPEM(key); err != nil {
+		t.Fatal(err)
+	}
+	return request.Status.Certificate, private
+}
+
+// keep writes a file that only this user may read, and returns its path.
+func (s *site) keep(t *testing.T, name string, content []byte) string {
+	t.Helper()
+	path := filepath.Join(s.dir, name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// freePort returns a port on which nothing listens.
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret, err := keyutil.MarshalPrivateKeyToPEM(key)
+	defer listener.Close()
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	return port
+}
+
+// module returns the folder of a module that go.mod requires.
+func module(t *testing.T, path string) string {
+	t.Helper()
+	command := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", path)
+	command.Env = append(os.Environ(), "GOWORK=off")
+	out, err := command.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, own := range config.AuthInfos {
-		own.Token, own.TokenFile = "", ""
-		own.ClientCertificateData, own.ClientKeyData = request.Status.Certificate, secret
-	}
-	kubeconfig = filepath.Join(s.dir, user+".kubeconfig")
-	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
-		t.Fatal(err)
-	}
-	return kubeconfig
+	return strings.TrimSpace(string(out))
 }

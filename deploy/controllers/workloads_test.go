@@ -24,9 +24,9 @@ var load = flag.Duration("load", 0, "how long Deployments are rolled and jobs ar
 // TestControllers runs one workload of each kind to its end.
 func TestControllers(t *testing.T) {
 	s := start(t)
-	s.serveMetrics(t)
 	s.startControllers(t)
 	s.startNodes(t)
+	metrics := s.startMetrics(t)
 	s.kubectl(t, "apply", "--server-side", "-f", "testdata/workloads.yaml")
 	for _, w := range []struct {
 		name string
@@ -39,6 +39,7 @@ func TestControllers(t *testing.T) {
 			return
 		}
 	}
+	t.Run("metrics", s.measured)
 	t.Run("replaced", s.replaced)
 	t.Run("load", s.loaded)
 	for _, c := range s.components {
@@ -50,17 +51,28 @@ func TestControllers(t *testing.T) {
 			t.Logf("%s has logged %d errors as beside the original, such as:\n%s", c.name, len(others), strings.Join(others[:min(len(others), 10)], "\n"))
 		}
 	}
-	t.Run("deleted", s.deleted) // in a namespace that is deleted, controllers log errors beside the original too
+	t.Run("rights to metrics", func(t *testing.T) { s.metricsRights(t, metrics) }) // metrics-server logs an error for an invalid token
+	t.Run("deleted", s.deleted)                                                    // in a namespace that is deleted, controllers log errors beside the original too
 }
 
 // kubectl runs kubectl as the administrator.
 func (s *site) kubectl(t *testing.T, args ...string) {
 	t.Helper()
+	if _, err := s.try(t, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// try runs kubectl as the administrator, and returns what it prints.
+func (s *site) try(t *testing.T, args ...string) (string, error) {
+	t.Helper()
 	command := exec.CommandContext(t.Context(), program(t, "kubectl"), args...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+s.kubeconfig, "HOME="+s.dir)
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, out)
+	out, err := command.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
 	}
+	return string(out), err
 }
 
 // want returns an error unless two values are equal.
