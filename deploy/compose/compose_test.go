@@ -217,16 +217,14 @@ func (c *containers) testRevocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(startTime)
-	for {
-		err := readList(t, "http://"+c.published+"/crl", authority)
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
+	ticks, deadline := time.NewTicker(100*time.Millisecond), time.After(startTime)
+	defer ticks.Stop()
+	for err := readList(t, "http://"+c.published+"/crl", authority); err != nil; err = readList(t, "http://"+c.published+"/crl", authority) {
+		select {
+		case <-ticks.C:
+		case <-deadline:
 			t.Fatal(err)
 		}
-		time.Sleep(100 * time.Millisecond)
 	}
 }
 
