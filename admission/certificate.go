@@ -58,8 +58,8 @@ func (c certificate) known(of webhook.Identities) webhook.Identities {
 
 // orProcess returns the certificate, or that of the process.
 func (c certificate) orProcess(n *run.Node) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-	if c == nil {
-		return n.ClientCertificate()
+	if identity := n.Identity(); c == nil && identity != nil {
+		return identity.Certificate
 	}
 	return c
 }

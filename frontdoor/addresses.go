@@ -2,7 +2,6 @@ package frontdoor
 
 import (
 	"net"
-	"os"
 	"strconv"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -10,6 +9,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/identity"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/localservices"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice/records"
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
@@ -33,20 +33,17 @@ func (c *config) self(n *run.Node) (string, error) {
 // keepOwnService maintains the Service through which pods reach the API, with this front
 // door among its endpoints, its Lease, the ranges of Services, and the APIServices of the served
 // versions.
-func (c *config) keepOwnService(n *run.Node, d *door, self ownservice.Address) error {
+func (c *config) keepOwnService(n *run.Node, d *door, ip string, listening net.Addr) error {
+	self, announced := records.Address{IP: ip, Port: listening.(*net.TCPAddr).Port}, d.operations.Peers.Announced(listening, ip)
 	networks, err := c.addresses.Networks()
 	if err != nil {
 		return err
 	}
 	keeper := ownservice.New(ownservice.Config{Vocabulary: n.Vocabulary, Store: d.store, Writes: d.writes, Self: self, ClusterIP: networks.First(), Log: n.Log,
-		Engine: d.engine, Counted: d.countReplicas})
+		Announced: announced, Engine: d.engine, Counted: d.countReplicas})
 	n.Go("keeping the Service of the API", keeper.Run)
-	host, err := os.Hostname()
-	if err != nil {
-		return err
-	}
 	n.Go("keeping the Lease of this front door", identity.New(identity.Config{Vocabulary: n.Vocabulary, Store: d.store, Writes: d.writes, Engine: d.engine,
-		Host: host, Address: net.JoinHostPort(self.IP, strconv.Itoa(self.Port)), Log: n.Log}).Run)
+		Host: announced.Host, Address: net.JoinHostPort(self.IP, strconv.Itoa(self.Port)), Log: n.Log}).Run)
 	n.Go("keeping the ranges and addresses of Services", d.ranges.Run)
 	n.Go("registering the served versions", localservices.Keeper{Config: localservices.Config{Vocabulary: n.Vocabulary, Store: d.store, Writes: d.writes,
 		Changed: d.relearned, Log: n.Log, Engine: d.engine}}.Run)

@@ -191,11 +191,9 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, parts *prepared.Parts
 	d.components = &componentstatus.Handlers{Health: n.Health, Codec: codec}
 	d.review = &reviews.Handlers{Authn: b.Authn, Authz: b.Authz, Admission: b.Admission, Codec: codec, Vocabulary: n.Vocabulary}
 	d.metrics = requestmetrics.New(n.Metrics, func() float64 { return float64(d.reads.OpenWatches()) + float64(d.connections.Open()) })
-	processes, err := operations.NewProcesses(n, n.Service, d.reads.Watches.Instance())
-	if err != nil {
+	if d.operations, err = operations.New(n, b.Store, d.reads.Watches); err != nil {
 		return nil, err
 	}
-	d.operations = &operations.Handlers{Watches: d.reads.Watches, Processes: processes}
 	d.router = d.routes(n, c.profiling)
 	n.Health.Add(run.Check{Name: "storage", Probe: func(ctx context.Context) error {
 		_, err := b.Store.Revision(ctx)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"net"
 	"net/http"
 	"time"
 
@@ -20,7 +19,6 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/extensions"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/operations"
-	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/browsers"
@@ -156,15 +154,16 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
-	listener, err := c.listener.Open(n.Log, n.WatchCertificates)
+	listener, err := c.listener.Open(n.Log, n.WatchCertificates, d.operations.Peers.Protocols())
 	if err != nil {
 		return err
 	}
-	if err := c.keepOwnService(n, d, ownservice.Address{IP: self, Port: listener.Addr().(*net.TCPAddr).Port}); err != nil {
+	if err := c.keepOwnService(n, d, self, listener.Addr()); err != nil {
 		_ = listener.Close()
 		return err
 	}
 	server := newServer(d.pipeline(), c.maxStreams, n.Log)
+	d.operations.Peers.Serve(server)
 	n.Go("serving HTTPS", func(context.Context) error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return err

@@ -37,7 +37,7 @@ func TestStreamsPerConnection(t *testing.T) {
 		if err := fs.Parse([]string{"--secure-port=0", "--tls-cert-file=" + files.Cert, "--tls-private-key-file=" + files.Key, c.flag}); err != nil {
 			t.Fatal(err)
 		}
-		l, err := door.listener.Open(slog.New(slog.DiscardHandler), func(expiry.Source) {})
+		l, err := door.listener.Open(slog.New(slog.DiscardHandler), func(expiry.Source) {}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,10 +20,13 @@ func rightsBodies(t *testing.T, c *cluster.Cluster) {
 
 func TestRightsInOneProcess(t *testing.T) {
 	t.Parallel()
-	rightsBodies(t, startAllInOne(t, vocabulary.Platform(), guarding).Cluster)
+	c := startAllInOne(t, vocabulary.Platform(), guarding).Cluster
+	rightsBodies(t, c)
+	t.Run("Watches", func(t *testing.T) { observed(t, c) })
 }
 
-// TestRightsOfProcesses restores default roles with two front doors at the same time.
+// TestRightsOfProcesses restores default roles with two front doors at the same time, and
+// shows the watches of both.
 func TestRightsOfProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and starts twelve processes")
@@ -41,6 +44,8 @@ func TestRightsOfProcesses(t *testing.T) {
 			s.start(t, p)
 		}
 	}
-	s.connect(t, "frontdoor-2")
-	rightsBodies(t, s.connect(t, "frontdoor"))
+	second, first := s.connect(t, "frontdoor-2"), s.connect(t, "frontdoor")
+	rightsBodies(t, first)
+	t.Run("Watches", func(t *testing.T) { observed(t, first, second) })
+	t.Run("A front door dies", func(t *testing.T) { observedDeath(t, s, first, "frontdoor-2") })
 }

@@ -33,8 +33,8 @@ func architecture(objects rendered) map[edge]bool {
 			edges[edge{c.Service, names[contract], 7443}] = true
 		}
 	}
-	for _, worker := range []string{"csr-signer", "token-cleaner", "lifecycle", "test"} {
-		edges[edge{worker, "frontdoor", 6443}] = true
+	for _, client := range []string{"csr-signer", "token-cleaner", "lifecycle", "test", "frontdoor"} {
+		edges[edge{client, "frontdoor", 6443}] = true
 	}
 	for _, service := range []string{"store", "watch-hub"} {
 		edges[edge{service, "etcd", 2379}] = true

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/portico-platform/portico/deploy/internal/terminal"
+	"github.com/portico-platform/portico/deploy/internal/tools/openwatches"
 )
 
 // watching opens a watch and returns a function that reports its end.
@@ -38,10 +39,10 @@ func watching(t *testing.T, c *kubernetes.Clientset) (ended func(timeout time.Du
 }
 
 // find returns the watch of the test.
-func find(t *testing.T, c tool) openWatch {
+func find(t *testing.T, c tool) openwatches.Watch {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
-		var list watchList
+		var list openwatches.List
 		c.json(&list, "watches")
 		for _, w := range list.Items {
 			if w.LabelSelector == "a=b" {
@@ -50,7 +51,7 @@ func find(t *testing.T, c tool) openWatch {
 		}
 	}
 	t.Fatal("the watch is not listed")
-	return openWatch{}
+	return openwatches.Watch{}
 }
 
 func TestWatches(t *testing.T) {
@@ -65,11 +66,17 @@ func TestWatches(t *testing.T) {
 	for deadline := time.Now().Add(20 * time.Second); w.Revision == 0 && time.Now().Before(deadline); {
 		w = find(t, c)
 	}
-	if w.User != "admin" || w.Resource != "configmaps" || w.Namespace != "default" || w.Version != "v1" || w.Bytes == 0 || w.Revision == 0 || w.Client == "" {
+	if w.User != "admin" || w.Resource != "configmaps" || w.Namespace != "default" || w.Version != "v1" || w.FrontDoor == "" || w.Bytes == 0 || w.Revision == 0 || w.Client == "" {
 		t.Errorf("%+v", w)
 	}
 	if r := c.run("watches"); r.code != 0 || !strings.Contains(r.out, w.ID) || !strings.Contains(r.out, "configmaps") {
 		t.Errorf("%+v", r)
+	}
+	var text strings.Builder
+	several := openwatches.List{Items: []openwatches.Watch{{ID: "b-1", FrontDoor: "b"}}, FrontDoors: []openwatches.FrontDoor{{Instance: "b", Host: "door-1"}, {Host: "door-2", Address: "10.0.0.2:6443", Error: "it does not answer"}}}
+	if err := writeWatches(&text, several, time.Now()); err != nil || !strings.Contains(text.String(), "b-1  door-1") ||
+		!strings.Contains(text.String(), "without the watches of front door door-2 10.0.0.2:6443: it does not answer") {
+		t.Errorf("%s %v", &text, err)
 	}
 	if ended(0) {
 		t.Fatal("the watch ended before it was closed")

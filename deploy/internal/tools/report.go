@@ -9,6 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/portico-platform/portico/deploy/internal/tools/openwatches"
 )
 
 // process is the measurements of a process, as the front door passes them on.
@@ -37,7 +39,7 @@ type bucket struct {
 type snapshot struct {
 	at        time.Time
 	processes []process
-	watches   watchList
+	watches   openwatches.List
 }
 
 // report is the difference of two snapshots.
@@ -53,7 +55,7 @@ type report struct {
 	LongRunning float64            `json:"longRunning"`
 	// Lag is by how many revisions each follower is behind the newest that any process has.
 	Lag     map[string]float64 `json:"lag"`
-	Watches watchList          `json:"watches"`
+	Watches openwatches.List   `json:"watches"`
 }
 
 type processLine struct {

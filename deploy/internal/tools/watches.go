@@ -6,45 +6,18 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
+
+	"github.com/portico-platform/portico/deploy/internal/tools/openwatches"
 )
 
 // operations is the path of the API for administrators.
 const operations = "/debug/portico/v1"
-
-// openWatch is a watch in progress, as the front door describes it.
-type openWatch struct {
-	ID             string    `json:"id"`
-	User           string    `json:"user"`
-	UserAgent      string    `json:"userAgent,omitempty"`
-	Client         string    `json:"client,omitempty"`
-	Group          string    `json:"group,omitempty"`
-	Version        string    `json:"version"`
-	Resource       string    `json:"resource"`
-	Namespace      string    `json:"namespace,omitempty"`
-	LabelSelector  string    `json:"labelSelector,omitempty"`
-	FieldSelector  string    `json:"fieldSelector,omitempty"`
-	Since          time.Time `json:"since"`
-	Bytes          int64     `json:"bytes"`
-	Revision       int64     `json:"revision"`
-	StalledSeconds float64   `json:"stalledSeconds"`
-}
-
-func (w openWatch) what() string {
-	if w.Group == "" {
-		return w.Resource
-	}
-	return w.Resource + "." + w.Group
-}
-
-type watchList struct {
-	Items []openWatch `json:"items"`
-	Total int         `json:"total"`
-}
 
 // client returns a client of the operational API.
 func (s *session) client() (rest.Interface, error) {
@@ -86,13 +59,13 @@ func answer(r rest.Result) ([]byte, error) {
 func (s *session) watches() *cobra.Command {
 	var limit int
 	c := &cobra.Command{
-		Use: "watches", Short: "Lists the watches in progress of a front door, those that stall first", Args: cobra.NoArgs,
+		Use: "watches", Short: "Lists the watches in progress at all front doors, those that stall first", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, err := s.client()
 			if err != nil {
 				return err
 			}
-			var list watchList
+			var list openwatches.List
 			if err := get(c.Context(), client, "/watches", map[string]string{"limit": fmt.Sprint(limit)}, &list); err != nil {
 				return err
 			}
@@ -104,15 +77,21 @@ func (s *session) watches() *cobra.Command {
 	return c
 }
 
-func writeWatches(w io.Writer, list watchList, now time.Time) error {
+func writeWatches(w io.Writer, list openwatches.List, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "ID\tUSER\tRESOURCE\tNAMESPACE\tAGE\tSENT\tREVISION\tSTALLED\tCLIENT")
+	hosts := list.Hosts()
+	fmt.Fprintln(t, "ID\tFRONT DOOR\tUSER\tRESOURCE\tNAMESPACE\tAGE\tSENT\tREVISION\tSTALLED\tCLIENT")
 	for _, x := range list.Items {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%.1fs\t%s\n", x.ID, printable(x.User), x.what(), x.Namespace, now.Sub(x.Since).Round(time.Second), sizeText(float64(x.Bytes)),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%.1fs\t%s\n", x.ID, printable(hosts[x.FrontDoor]), printable(x.User), x.What(), x.Namespace, now.Sub(x.Since).Round(time.Second), sizeText(float64(x.Bytes)),
 			x.Revision, x.StalledSeconds, printable(x.UserAgent))
 	}
 	if more := list.Total - len(list.Items); more > 0 {
 		fmt.Fprintf(t, "and %d more\n", more)
+	}
+	for _, d := range list.FrontDoors {
+		if d.Error != "" {
+			fmt.Fprintf(t, "without the watches of front door %s: %s\n", printable(strings.TrimSpace(d.Host+" "+d.Address)), d.Error)
+		}
 	}
 	return t.Flush()
 }

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 
 	"github.com/portico-platform/portico/services/kit/run/breaker"
+	"github.com/portico-platform/portico/services/kit/run/peertls"
 	"github.com/portico-platform/portico/services/kit/tracing"
 )
 
@@ -77,14 +77,8 @@ func (n *Node) DialPeer(service string, repeatable func(method string) bool, opt
 	return tracing.Conn(watch.Conn(conn)), nil
 }
 
-// ClientCertificate returns the certificate of the process among those of the suite, for
-// connections to other systems; nil if it has none.
-func (n *Node) ClientCertificate() func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-	if n.process.transport.identity == nil {
-		return nil
-	}
-	return n.process.transport.identity.Certificate
-}
+// Identity returns the identity of the process among those of the suite; nil if it has none.
+func (n *Node) Identity() *peertls.Identity { return n.process.transport.identity }
 
 // Monitor keeps a connection open, logs when it is lost and restored, and registers it as
 // a readiness check of that name.

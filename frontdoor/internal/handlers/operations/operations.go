@@ -7,12 +7,16 @@ package operations
 import (
 	"encoding/json"
 	"net/http"
+	"os"
 	"strconv"
+	"strings"
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/operations/peers"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads/watches"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/run"
 )
 
 // Root is the path below which everything is served.
@@ -24,21 +28,61 @@ const maxWatches, defaultWatches = 1000, 200
 
 // Handlers serve the paths.
 type Handlers struct {
-	Watches   *watches.Registry
-	Processes *Processes
+	Peers     *peers.Peers
+	own       *watches.Registry
+	processes *Processes
+}
+
+// New returns the handlers of a front door with these watches.
+func New(n *run.Node, store services.Store, own *watches.Registry) (*Handlers, error) {
+	processes, err := NewProcesses(n, n.Service, own.Instance())
+	if err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	h := &Handlers{own: own, processes: processes}
+	h.Peers = &peers.Peers{Config: peers.Config{Identity: n.Identity(), Store: store, Instance: own.Instance(), Host: host, Answer: h.answer, Log: n.Log}}
+	return h, nil
 }
 
 // Routes adds the paths to a router. failing adapts handlers that return their error.
 func (h *Handlers) Routes(r chi.Router, failing func(func(http.ResponseWriter, *http.Request) error) http.HandlerFunc) {
-	r.Get(Root+"/processes", failing(h.processes))
+	r.Get(Root+"/processes", failing(h.listProcesses))
 	r.Get(Root+"/watches", failing(h.watches))
 	r.Delete(Root+"/watches/{id}", failing(h.endWatch))
 }
 
-// watchList is the answer to GET watches. Total counts also those beyond the limit.
+// watchList is the answer to GET watches: those of all front doors that have answered. Total
+// counts also those beyond the limit.
 type watchList struct {
-	Items []watches.Watch `json:"items"`
-	Total int             `json:"total"`
+	Items      []watches.Watch `json:"items"`
+	Total      int             `json:"total"`
+	FrontDoors []frontDoor     `json:"frontDoors"`
+}
+
+// frontDoor is a front door in an answer.
+type frontDoor struct {
+	Instance string `json:"instance,omitempty"`
+	Host     string `json:"host,omitempty"`
+	Address  string `json:"address,omitempty"`
+	Total    int    `json:"total"`
+	// Error is why it has not answered.
+	Error string `json:"error,omitempty"`
+}
+
+// answer answers questions about this front door.
+func (h *Handlers) answer(q peers.Question) peers.Answer {
+	a := peers.Answer{Instance: h.own.Instance()}
+	if q.Close != "" {
+		a.Closed = h.own.End(q.Close)
+	}
+	if q.Watches > 0 {
+		a.Watches, a.Total = h.own.List(min(q.Watches, maxWatches))
+	}
+	return a
 }
 
 func (h *Handlers) watches(w http.ResponseWriter, r *http.Request) error {
@@ -49,23 +93,37 @@ func (h *Handlers) watches(w http.ResponseWriter, r *http.Request) error {
 			return services.BadRequest("limit: %q is not between 1 and %d", given, maxWatches)
 		}
 	}
-	items, total := h.Watches.List(limit)
-	if items == nil {
-		items = []watches.Watch{}
+	list := watchList{Items: []watches.Watch{}}
+	for _, reply := range h.Peers.All(r.Context(), peers.Question{Watches: limit}) {
+		of := frontDoor{Instance: reply.From.Instance, Host: reply.From.Host, Address: reply.From.At, Total: reply.Answer.Total}
+		if reply.Err != nil {
+			of.Error = reply.Err.Error()
+		}
+		list.FrontDoors = append(list.FrontDoors, of)
+		list.Total += reply.Answer.Total
+		list.Items = watches.First(append(list.Items, reply.Answer.Watches...), limit)
 	}
-	return write(w, watchList{items, total})
+	return write(w, list)
 }
 
+// endWatch ends a watch of any front door.
 func (h *Handlers) endWatch(w http.ResponseWriter, r *http.Request) error {
 	id := chi.URLParam(r, "id")
-	if !h.Watches.End(id) {
+	instance, _, _ := strings.Cut(id, "-")
+	reply, err := h.Peers.One(r.Context(), instance, peers.Question{Close: id})
+	switch {
+	case services.IsReason(err, services.ReasonNotFound), err == nil && reply.Err == nil && !reply.Answer.Closed:
 		return services.NotFound("", "watches", id)
+	case err != nil:
+		return err
+	case reply.Err != nil:
+		return services.Unavailable("the front door %s (%s) was asked to close the watch: %v", reply.From.Host, reply.From.At, reply.Err)
 	}
 	return write(w, map[string]string{"id": id, "status": "closed"})
 }
 
-func (h *Handlers) processes(w http.ResponseWriter, r *http.Request) error {
-	return write(w, processList{h.Processes.All(r.Context())})
+func (h *Handlers) listProcesses(w http.ResponseWriter, r *http.Request) error {
+	return write(w, processList{h.processes.All(r.Context())})
 }
 
 func write(w http.ResponseWriter, answer any) error {

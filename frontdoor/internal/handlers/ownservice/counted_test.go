@@ -1,11 +1,13 @@
 package ownservice
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/handlertest"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice/records"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
@@ -41,8 +43,8 @@ func TestCounted(t *testing.T) {
 	counts := make([]int, 3)
 	var keepers []*Keeper
 	now := time.Unix(1000, 0)
-	for i, self := range []Address{{"10.1.0.1", 6443}, {"10.1.0.2", 6443}, {}} {
-		k := New(Config{Vocabulary: v, Store: store, Writes: handlers, Engine: func() *typesystem.Engine { return e }, Self: self,
+	for i, self := range []records.Address{{IP: "10.1.0.1", Port: 6443}, {IP: "10.1.0.2", Port: 6443}, {}} {
+		k := New(Config{Vocabulary: v, Store: store, Writes: handlers, Engine: func() *typesystem.Engine { return e }, Self: self, Announced: records.Announced{Instance: fmt.Sprint(i)},
 			ClusterIP: networks.First(), Counted: func(n int) { counts[i] = n }, Log: log})
 		k.now = func() time.Time { return now }
 		keepers = append(keepers, k)
@@ -56,14 +58,17 @@ func TestCounted(t *testing.T) {
 		}
 	}
 	pass(0, 1, 2, 0)
-	if counts[0] != 2 || counts[1] != 2 || counts[2] != 3 {
+	if counts[0] != 3 || counts[1] != 2 || counts[2] != 3 { // the third began after the second counted
 		t.Errorf("counted %v", counts)
+	}
+	if all, err := records.List(t.Context(), store); err != nil || len(all) != 3 || all[0].Instance != "0" || all[2].Instance != "2" {
+		t.Errorf("announced: %v %v", all, err)
 	}
 	now = now.Add(renewEvery)
 	pass(0, 2)
-	now = now.Add(deadAfter - renewEvery + 1)
+	now = now.Add(15*time.Second - renewEvery + 1)
 	pass(0, 2)
-	if counts[0] != 1 || counts[2] != 2 {
+	if counts[0] != 2 || counts[2] != 2 {
 		t.Errorf("after one has ended: counted %v", counts)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice/records"
 )
 
 const portName = "https"
@@ -27,7 +29,7 @@ func (k *Keeper) service(clusterIP string) map[string]any {
 }
 
 // endpoints returns the Endpoints of front doors, which may have different ports.
-func (k *Keeper) endpoints(alive []Address) map[string]any {
+func (k *Keeper) endpoints(alive []records.Address) map[string]any {
 	o := k.object("v1", "Endpoints", map[string]any{k.Vocabulary.Qualified("endpointslice", "skip-mirror"): "true"})
 	var subsets []any
 	for _, same := range byPort(alive) {
@@ -43,10 +45,10 @@ func (k *Keeper) endpoints(alive []Address) map[string]any {
 
 // slice returns the EndpointSlice. It can have only one port, and has that of most front
 // doors.
-func (k *Keeper) slice(alive []Address) map[string]any {
+func (k *Keeper) slice(alive []records.Address) map[string]any {
 	o := k.object(k.Vocabulary.Group("discovery.")+"/v1", "EndpointSlice",
 		map[string]any{k.Vocabulary.Qualified("", "service-name"): k.Vocabulary.APIService})
-	most := slices.MaxFunc(byPort(alive), func(a, b []Address) int { return cmp.Compare(len(a), len(b)) })
+	most := slices.MaxFunc(byPort(alive), func(a, b []records.Address) int { return cmp.Compare(len(a), len(b)) })
 	o["addressType"] = "IPv4"
 	if strings.Contains(most[0].IP, ":") {
 		o["addressType"] = "IPv6"
@@ -59,20 +61,20 @@ func (k *Keeper) slice(alive []Address) map[string]any {
 	return o
 }
 
-func port(a Address) map[string]any {
+func port(a records.Address) map[string]any {
 	return map[string]any{"name": portName, "port": int64(a.Port), "protocol": "TCP"}
 }
 
 // byPort groups addresses by port, sorted and without duplicates.
-func byPort(alive []Address) (groups [][]Address) {
-	alive = slices.SortedFunc(slices.Values(alive), func(a, b Address) int {
+func byPort(alive []records.Address) (groups [][]records.Address) {
+	alive = slices.SortedFunc(slices.Values(alive), func(a, b records.Address) int {
 		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.IP, b.IP))
 	})
 	for _, a := range slices.Compact(alive) {
 		if last := len(groups) - 1; last >= 0 && groups[last][0].Port == a.Port {
 			groups[last] = append(groups[last], a)
 		} else {
-			groups = append(groups, []Address{a})
+			groups = append(groups, []records.Address{a})
 		}
 	}
 	return groups

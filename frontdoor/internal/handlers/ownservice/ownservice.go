@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice/records"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/services"
@@ -18,10 +19,8 @@ import (
 )
 
 const (
-	// renewEvery is the period of renewal, and deadAfter the time without renewal after
-	// which a front door is considered dead.
+	// renewEvery is the period of renewal.
 	renewEvery = 10 * time.Second
-	deadAfter  = 15 * time.Second
 	// leaveTimeout bounds the removal of the record when a front door stops.
 	leaveTimeout = 2 * time.Second
 	// namespace is the namespace of the Service, and publicPort its port.
@@ -37,7 +36,9 @@ type Config struct {
 	// Engine returns the currently served types.
 	Engine func() *typesystem.Engine
 	// Self is the address of this front door, which is not advertised without an IP.
-	Self Address
+	Self records.Address
+	// Announced is how other front doors find this one.
+	Announced records.Announced
 	// ClusterIP is the preferred cluster IP of the Service. If another Service has it,
 	// any other one is assigned.
 	ClusterIP string
@@ -49,13 +50,13 @@ type Config struct {
 // Keeper maintains the Service.
 type Keeper struct {
 	Config
-	peers *peers
-	now   func() time.Time
+	book *records.Book
+	now  func() time.Time
 }
 
 // New returns a Keeper. The caller must call Run.
 func New(c Config) *Keeper {
-	return &Keeper{Config: c, peers: &peers{store: c.Store, seen: map[string]sighting{}}, now: time.Now}
+	return &Keeper{Config: c, book: &records.Book{Store: c.Store}, now: time.Now}
 }
 
 // Run reconciles the Service until ctx ends, then removes this front door's address and
@@ -77,32 +78,31 @@ func (k *Keeper) pass(ctx context.Context) error {
 	if err := k.ensureService(ctx); err != nil {
 		return err
 	}
-	if !k.Self.valid() {
-		alive, err := k.peers.alive(ctx, k.now())
-		k.Counted(len(alive) + 1)
+	if err := k.book.Renew(ctx, k.record(), k.now()); err != nil {
 		return err
 	}
-	if err := k.peers.renew(ctx, k.Self, k.now()); err != nil {
-		return err
-	}
-	alive, err := k.peers.alive(ctx, k.now())
+	alive, count, err := k.book.Alive(ctx, k.now())
 	if err != nil {
 		return err
 	}
-	k.Counted(len(alive))
+	k.Counted(count)
+	if !k.Self.Valid() {
+		return nil
+	}
 	return k.advertise(ctx, alive)
+}
+
+func (k *Keeper) record() records.Record {
+	return records.Record{Address: k.Self, Announced: k.Announced}
 }
 
 // leave removes the record and the address.
 func (k *Keeper) leave(ctx context.Context) error {
-	if !k.Self.valid() {
-		return nil
-	}
-	if err := k.peers.remove(ctx, k.Self.name(), 0); err != nil {
+	if err := k.book.Remove(ctx, k.record()); err != nil {
 		return err
 	}
-	alive, err := k.peers.alive(ctx, k.now())
-	if err != nil || len(alive) == 0 { // the last front door does not change the addresses
+	alive, _, err := k.book.Alive(ctx, k.now())
+	if err != nil || len(alive) == 0 || !k.Self.Valid() { // the last front door does not change the addresses
 		return err
 	}
 	return k.advertise(ctx, alive)
@@ -119,7 +119,7 @@ func (k *Keeper) ensureService(ctx context.Context) error {
 }
 
 // advertise updates the Endpoints and the EndpointSlice to the addresses.
-func (k *Keeper) advertise(ctx context.Context, alive []Address) error {
+func (k *Keeper) advertise(ctx context.Context, alive []records.Address) error {
 	if len(alive) == 0 {
 		return nil // unexpected: the record of this front door has just been renewed
 	}

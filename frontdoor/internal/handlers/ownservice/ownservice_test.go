@@ -6,28 +6,30 @@ import (
 	"testing"
 	"time"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice/records"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // TestPeers: a front door that stops renewing its record is removed by the others after
-// deadAfter on their own clock. One that shuts down removes its record at once.
+// 15 seconds on their own clock. One that shuts down removes its record at once.
 func TestPeers(t *testing.T) {
+	const deadAfter = 15 * time.Second
 	store := fake.New(t).Store()
-	one, two := Address{"10.1.0.1", 6443}, Address{"10.1.0.2", 6443}
-	a, b := &peers{store: store}, &peers{store: store}
+	one, two := records.Address{IP: "10.1.0.1", Port: 6443}, records.Address{IP: "10.1.0.2", Port: 6443}
+	a, b := &records.Book{Store: store}, &records.Book{Store: store}
 	start := time.Unix(1000, 0)
 	later := start.Add(-time.Hour) // the second one's clock is behind
-	renew := func(p *peers, self Address, now time.Time) {
+	renew := func(p *records.Book, self records.Address, now time.Time) {
 		t.Helper()
-		if err := p.renew(t.Context(), self, now); err != nil {
+		if err := p.Renew(t.Context(), records.Record{Address: self}, now); err != nil {
 			t.Fatal(err)
 		}
 	}
-	sees := func(p *peers, now time.Time, want ...Address) {
+	sees := func(p *records.Book, now time.Time, want ...records.Address) {
 		t.Helper()
-		got, err := p.alive(t.Context(), now)
-		if err != nil || !slices.Equal(got, want) {
+		got, count, err := p.Alive(t.Context(), now)
+		if err != nil || count != len(want) || !slices.Equal(got, want) {
 			t.Fatalf("sees %v, %v; want %v", got, err, want)
 		}
 	}
@@ -42,7 +44,7 @@ func TestPeers(t *testing.T) {
 	sees(b, later.Add(deadAfter+1), two)
 	renew(a, one, start.Add(time.Hour)) // and runs again
 	sees(b, later.Add(2*deadAfter), one, two)
-	if err := a.remove(t.Context(), one.name(), 0); err != nil {
+	if err := a.Remove(t.Context(), records.Record{Address: one}); err != nil {
 		t.Fatal(err)
 	}
 	sees(b, later.Add(2*deadAfter), two)
@@ -51,8 +53,8 @@ func TestPeers(t *testing.T) {
 
 // TestObjects: front doors with other ports are in a subset of their own.
 func TestObjects(t *testing.T) {
-	k := New(Config{Vocabulary: vocabulary.K8s(), Self: Address{"10.1.0.1", 6443}, ClusterIP: "10.0.0.1"})
-	alive := []Address{{"10.1.0.3", 6443}, {"10.1.0.1", 6443}, {"10.1.0.2", 8443}, {"10.1.0.1", 6443}}
+	k := New(Config{Vocabulary: vocabulary.K8s(), Self: records.Address{IP: "10.1.0.1", Port: 6443}, ClusterIP: "10.0.0.1"})
+	alive := []records.Address{{IP: "10.1.0.3", Port: 6443}, {IP: "10.1.0.1", Port: 6443}, {IP: "10.1.0.2", Port: 8443}, {IP: "10.1.0.1", Port: 6443}}
 	for what, c := range map[string]struct {
 		got  any
 		want string
@@ -66,8 +68,8 @@ func TestObjects(t *testing.T) {
 			t.Errorf("%s: %s, want %s", what, got, c.want)
 		}
 	}
-	for address, want := range map[Address]bool{{"10.1.0.1", 1}: true, {"2001:db8::1", 1}: true, {"127.0.0.1", 1}: false, {"", 1}: false, {"fe80::1", 1}: false, {"10.1.0.1", 0}: false} {
-		if address.valid() != want {
+	for address, want := range map[records.Address]bool{{IP: "10.1.0.1", Port: 1}: true, {IP: "2001:db8::1", Port: 1}: true, {IP: "127.0.0.1", Port: 1}: false, {IP: "", Port: 1}: false, {IP: "fe80::1", Port: 1}: false, {IP: "10.1.0.1", Port: 0}: false} {
+		if address.Valid() != want {
 			t.Errorf("%v: valid is %v", address, !want)
 		}
 	}

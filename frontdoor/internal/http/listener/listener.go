@@ -41,12 +41,24 @@ func (s *Settings) Register(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&s.cipherSuites, "tls-cipher-suites", nil, "cipher suites up to TLS 1.2, by their Go names; if empty, those of Go")
 }
 
+// Protocols are those that only certain clients support, each with the configuration of its
+// handshakes.
+type Protocols map[string]func() *tls.Config
+
 // Open opens the port. Invalid flags are usage errors. Certificates are reloaded when their
 // files change, and watch is called for each file that only --tls-sni-cert-key names.
-func (s *Settings) Open(log *slog.Logger, watch func(expiry.Source)) (net.Listener, error) {
+func (s *Settings) Open(log *slog.Logger, watch func(expiry.Source), others Protocols) (net.Listener, error) {
 	config, err := s.config(log, watch)
 	if err != nil {
 		return nil, err
+	}
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		for _, protocol := range hello.SupportedProtos {
+			if other := others[protocol]; other != nil {
+				return other(), nil
+			}
+		}
+		return nil, nil
 	}
 	plain, err := net.Listen("tcp", net.JoinHostPort(s.BindAddress, strconv.Itoa(s.port)))
 	if err != nil {

@@ -24,7 +24,7 @@ func opened(t *testing.T, args ...string) (address string, watched []expiry.Sour
 	if err := fs.Parse(append([]string{"--secure-port=0"}, args...)); err != nil {
 		t.Fatal(err)
 	}
-	l, err := s.Open(slog.New(slog.DiscardHandler), func(f expiry.Source) { watched = append(watched, f) })
+	l, err := s.Open(slog.New(slog.DiscardHandler), func(f expiry.Source) { watched = append(watched, f) }, nil)
 	if err != nil {
 		return "", nil, err
 	}

@@ -69,17 +69,30 @@ func (i *Identity) Certificate(*tls.CertificateRequestInfo) (*tls.Certificate, e
 // the CA.
 func (i *Identity) Server() credentials.TransportCredentials {
 	return credentials.NewTLS(&tls.Config{
-		MinVersion: tls.VersionTLS13,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-			m := i.files.Get()
-			return &tls.Config{
-				MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{m.pair},
-				ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: m.roots,
-				NextProtos:             []string{"h2"},
-				SessionTicketsDisabled: true, // so that every handshake verifies the current certificate
-			}, nil
-		},
+		MinVersion:         tls.VersionTLS13,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return i.ServerConfig("h2"), nil },
 	})
+}
+
+// ServerConfig returns the configuration of one handshake with a client of the CA, which must
+// speak the protocol.
+func (i *Identity) ServerConfig(protocol string) *tls.Config {
+	m := i.files.Get()
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{m.pair},
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: m.roots,
+		NextProtos:             []string{protocol},
+		SessionTicketsDisabled: true, // so that every handshake verifies the current certificate
+	}
+}
+
+// ClientConfig returns the configuration of one handshake with a service.
+func (i *Identity) ClientConfig(service string, protocols ...string) *tls.Config {
+	m := i.files.Get()
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, ServerName: service, NextProtos: protocols,
+		RootCAs: m.roots, Certificates: []tls.Certificate{m.pair},
+	}
 }
 
 // Client returns the credentials for calling a service, at any address.
@@ -110,11 +123,7 @@ func (c *client) ClientHandshake(ctx context.Context, _ string, conn net.Conn) (
 func (c *client) Clone() credentials.TransportCredentials { return c.identity.Client(c.service) }
 
 func (i *Identity) dialing(service string) credentials.TransportCredentials {
-	m := i.files.Get()
-	return credentials.NewTLS(&tls.Config{
-		MinVersion: tls.VersionTLS13, ServerName: service,
-		RootCAs: m.roots, Certificates: []tls.Certificate{m.pair},
-	})
+	return credentials.NewTLS(i.ClientConfig(service))
 }
 
 var _ credentials.TransportCredentials = (*client)(nil)

@@ -17,8 +17,9 @@ import (
 
 // Watch describes a watch.
 type Watch struct {
-	// ID is unique among all front doors.
+	// ID is unique among all front doors. It begins with FrontDoor, the Instance of its front door.
 	ID            string    `json:"id"`
+	FrontDoor     string    `json:"frontDoor"`
 	User          string    `json:"user"`
 	UserAgent     string    `json:"userAgent,omitempty"`
 	Client        string    `json:"client,omitempty"`
@@ -74,9 +75,10 @@ var ErrClosed = errors.New("the watch was closed by an administrator")
 // Open registers a watch. The context that it returns ends when the watch is closed. The caller
 // must call Close.
 func (r *Registry) Open(ctx context.Context, w Watch) (context.Context, *Entry) {
-	w.ID = r.prefix + "-" + strconv.FormatInt(r.next.Add(1), 10)
+	w.FrontDoor = r.prefix
+	w.ID = w.FrontDoor + "-" + strconv.FormatInt(r.next.Add(1), 10)
 	w.Since = time.Now()
-	for _, text := range []*string{&w.UserAgent, &w.LabelSelector, &w.FieldSelector} {
+	for _, text := range []*string{&w.User, &w.UserAgent, &w.LabelSelector, &w.FieldSelector} {
 		if len(*text) > maxText {
 			*text = strings.ToValidUTF8((*text)[:maxText], "")
 		}
@@ -136,9 +138,13 @@ func (r *Registry) List(limit int) (list []Watch, total int) {
 		list = append(list, w)
 	}
 	r.mu.Unlock()
-	slices.SortFunc(list, func(a, b Watch) int {
+	return First(list, limit), len(list)
+}
+
+// First returns up to limit watches in the order of List. It changes the order of all.
+func First(all []Watch, limit int) []Watch {
+	slices.SortFunc(all, func(a, b Watch) int {
 		return cmp.Or(cmp.Compare(b.StalledSeconds, a.StalledSeconds), cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.ID, b.ID))
 	})
-	total = len(list)
-	return list[:min(limit, total)], total
+	return all[:min(limit, len(all))]
 }

@@ -1,12 +1,12 @@
-// Watches in progress at the front door that answers.
+// Watches in progress at all front doors.
 import { h, note, age, bytes, table, ask } from '../dom.js';
 import { getJSON, request } from '../api.js';
 
 const pace = 3000;
 
 export async function watchesView({ main, signal }) {
-  const said = h('div'), list = h('div'), state = h('span', { class: 'quiet', role: 'status' });
-  main.replaceChildren(h('div', { class: 'bar' }, h('h1', {}, 'Watches'), state), said, list);
+  const said = h('div'), missing = h('div'), list = h('div'), state = h('span', { class: 'quiet', role: 'status' });
+  main.replaceChildren(h('div', { class: 'bar' }, h('h1', {}, 'Watches'), state), said, missing, list);
   const close = async (w) => {
     if (!await ask('Close this watch?', h('p', {}, `${w.user} follows ${w.resource}. Its client may begin again.`), ['Cancel', ''], ['Close the watch', 'yes', 'danger'])) return;
     try {
@@ -18,12 +18,16 @@ export async function watchesView({ main, signal }) {
     }
   };
   const update = async () => {
-    const { items, total } = await getJSON('/debug/portico/v1/watches?limit=1000', { signal });
+    const { items, total, frontDoors } = await getJSON('/debug/portico/v1/watches?limit=1000', { signal });
+    const hosts = new Map(frontDoors.map((d) => [d.instance, d.host]));
+    const silent = frontDoors.filter((d) => d.error).map((d) => `Without the watches of front door ${[d.host, d.address].filter(Boolean).join(', ')}: ${d.error}.`);
+    if (missing.textContent !== silent.join('')) missing.replaceChildren(...silent.map((text) => note(text, 'bad')));
     state.textContent = items.length < total ? `${items.length} of ${total}` : `${total}`;
     const newest = Math.max(0, ...items.map((w) => w.revision));
     list.replaceChildren(table('Watches', [
       ['Who', (w) => [h('div', {}, w.user), h('div', { class: 'quiet' }, [w.userAgent, w.client].filter(Boolean).join(', '))]],
       ['What', (w) => [h('div', {}, [w.namespace && `${w.namespace}/`, w.resource].filter(Boolean).join('')), h('div', { class: 'quiet' }, [w.group ? `${w.group}/${w.version}` : w.version, w.labelSelector, w.fieldSelector].filter(Boolean).join(', '))]],
+      ['Replica', (w) => [h('div', {}, hosts.get(w.frontDoor)), h('div', { class: 'quiet' }, w.frontDoor)]],
       ['Since', (w) => age(w.since)], ['Sent', (w) => bytes(w.bytes), true],
       ['Revision', (w) => w.revision || '–', true], ['Behind', (w) => (w.revision ? newest - w.revision : '–'), true],
       ['Stalled', (w) => (w.stalledSeconds >= 1 ? h('span', { class: 'warn' }, `${Math.round(w.stalledSeconds)} s`) : ''), true],

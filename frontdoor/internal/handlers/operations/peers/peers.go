@@ -1,0 +1,148 @@
+// Package peers lets front doors ask each other for what only the one that serves a request
+// knows: the watches in progress. They find each other by the records that package ownservice
+// keeps, which the API does not serve, and connect to the port that clients use, with a protocol
+// of its own: mutual TLS with certificates of the suite's authority, in which both must be named
+// frontdoor, then one question and one answer in JSON.
+//
+// It decides nothing about users: the front door that a user has asked has authorized the
+// request. docs/decisions/0060 has the reasons.
+package peers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice/records"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads/watches"
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/run/peertls"
+)
+
+const (
+	// protocol is the name in the TLS handshake (ALPN). Front doors whose questions or answers
+	// mean something else have another.
+	protocol = "portico-frontdoor/1"
+	// service is the name that certificates of front doors have.
+	service = "frontdoor"
+	// askTimeout bounds a conversation, maxQuestion and maxAnswer its bytes, and maxAsked how
+	// many front doors are asked for one request.
+	askTimeout  = 2 * time.Second
+	maxQuestion = 4 << 10
+	maxAnswer   = 4 << 20
+	maxAsked    = 32
+)
+
+// Question is what one front door asks another: one of the fields.
+type Question struct {
+	// Watches asks for up to so many watches in progress.
+	Watches int `json:"watches,omitempty"`
+	// Close asks to end the watch with this ID.
+	Close string `json:"close,omitempty"`
+}
+
+// Answer is the answer of the front door Instance.
+type Answer struct {
+	Instance string          `json:"instance"`
+	Watches  []watches.Watch `json:"watches,omitempty"`
+	Total    int             `json:"total,omitempty"` // of all watches, also beyond the limit
+	Closed   bool            `json:"closed,omitempty"`
+}
+
+// Config configures Peers.
+type Config struct {
+	// Identity is that of the process among those of the suite. Without one this front door asks
+	// nobody and answers nobody.
+	Identity *peertls.Identity
+	Store    services.Store
+	// Instance and Host are those of this front door.
+	Instance, Host string
+	// Answer answers a question about this front door.
+	Answer func(Question) Answer
+	// Timeout bounds a conversation; 2 seconds if it is 0.
+	Timeout time.Duration
+	Log     *slog.Logger
+}
+
+// Peers are the front doors of the suite.
+type Peers struct{ Config }
+
+// Reply is what a front door has answered, or why it has not.
+type Reply struct {
+	From   records.Announced
+	Answer Answer
+	Err    error
+}
+
+// Announced returns what this front door says about itself to the others: listening is the
+// address of its port, and ip the address of its host for others, empty if it is unknown.
+func (p *Peers) Announced(listening net.Addr, ip string) records.Announced {
+	at := listening.String()
+	if tcp, ok := listening.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		at = ""
+		if ip != "" {
+			at = net.JoinHostPort(ip, strconv.Itoa(tcp.Port))
+		}
+	}
+	return records.Announced{Instance: p.Instance, Host: p.Host, At: at}
+}
+
+func (p *Peers) timeout() time.Duration { return cmp.Or(p.Timeout, askTimeout) }
+
+// list returns the front doors of the suite, this one included.
+func (p *Peers) list(ctx context.Context) ([]records.Announced, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return records.List(ctx, p.Store)
+}
+
+// All asks all front doors at the same time. The first reply is that of this one. If the others
+// are unknown because the store does not answer, one reply says so.
+func (p *Peers) All(ctx context.Context, q Question) []Reply {
+	all, err := p.list(ctx)
+	replies := []Reply{{From: records.Announced{Instance: p.Instance, Host: p.Host}, Answer: p.Answer(q)}}
+	for _, found := range all {
+		if found.Instance == p.Instance {
+			replies[0].From = found
+			continue
+		}
+		replies = append(replies, Reply{From: found})
+	}
+	if err != nil {
+		return append(replies, Reply{Err: fmt.Errorf("other front doors are unknown: %w", err)})
+	}
+	var group sync.WaitGroup
+	for i := range replies[1:] {
+		reply := &replies[i+1]
+		if i >= maxAsked {
+			reply.Err = errTooMany
+			continue
+		}
+		group.Go(func() { reply.Answer, reply.Err = p.ask(ctx, reply.From, q) })
+	}
+	group.Wait()
+	return replies
+}
+
+// One asks the front door with an instance; NotFound (404) if there is none.
+func (p *Peers) One(ctx context.Context, instance string, q Question) (Reply, error) {
+	if instance == p.Instance {
+		return Reply{Answer: p.Answer(q)}, nil
+	}
+	all, err := p.list(ctx)
+	if err != nil {
+		return Reply{}, err
+	}
+	for _, found := range all {
+		if found.Instance == instance && instance != "" {
+			answer, err := p.ask(ctx, found, q)
+			return Reply{found, answer, err}, nil
+		}
+	}
+	return Reply{}, services.NotFound("", "front doors", instance)
+}

@@ -1,0 +1,112 @@
+package peers
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice/records"
+	"github.com/portico-platform/portico/services/kit/run/peertls"
+)
+
+var (
+	errTooMany = fmt.Errorf("it was not asked: no more than %d are", maxAsked)
+	errAlone   = errors.New("it was not asked: this front door has no --peer-cert-file")
+	errEarlier = errors.New("it was not asked: its release answers no other front door")
+	errNowhere = errors.New("it was not asked: it has no address for others (advice: set its --advertise-address)")
+	errSilent  = errors.New("it does not answer")
+	errOther   = errors.New("another front door answers at its address")
+	errLong    = fmt.Errorf("its answer has more than %d bytes", maxAnswer)
+)
+
+// ask asks another front door. The address is that of a record, which only front doors write,
+// and whoever answers there gets the question only with a certificate of a front door.
+func (p *Peers) ask(ctx context.Context, other records.Announced, q Question) (a Answer, err error) {
+	switch {
+	case p.Identity == nil:
+		return a, errAlone
+	case other.Instance == "":
+		return a, errEarlier
+	case other.At == "":
+		return a, errNowhere
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.timeout())
+	defer cancel()
+	dialer := tls.Dialer{NetDialer: &net.Dialer{}, Config: p.Identity.ClientConfig(service, protocol)}
+	conn, err := dialer.DialContext(ctx, "tcp", other.At)
+	if err != nil {
+		p.Log.Debug("asking another front door failed", "at", other.At, "error", err)
+		return a, errSilent
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return a, err
+	}
+	if err := json.NewEncoder(conn).Encode(q); err != nil {
+		return a, errSilent
+	}
+	limited := &io.LimitedReader{R: conn, N: maxAnswer}
+	if err := json.NewDecoder(limited).Decode(&a); err != nil {
+		p.Log.Debug("another front door did not answer", "at", other.At, "error", err)
+		if limited.N == 0 {
+			return Answer{}, errLong
+		}
+		return Answer{}, errSilent
+	}
+	if a.Instance != other.Instance {
+		return Answer{}, errOther
+	}
+	return a, nil
+}
+
+// Protocols returns the protocol of front doors for the port, none without an identity.
+func (p *Peers) Protocols() map[string]func() *tls.Config {
+	if p.Identity == nil {
+		return nil
+	}
+	return map[string]func() *tls.Config{protocol: func() *tls.Config { return p.Identity.ServerConfig(protocol) }}
+}
+
+// Serve makes the server of the port answer other front doors beside clients.
+func (p *Peers) Serve(server *http.Server) {
+	server.Protocols = &http.Protocols{}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetHTTP2(true)
+	server.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){
+		protocol: func(_ *http.Server, conn *tls.Conn, _ http.Handler) {
+			if err := p.answer(conn); err != nil {
+				p.Log.Debug("a front door was not answered", "remote", conn.RemoteAddr().String(), "error", err)
+			}
+		}}
+}
+
+// answer answers one question. The handshake is complete: the client has a certificate of the
+// suite's authority.
+func (p *Peers) answer(conn *tls.Conn) error {
+	if names := peertls.Services(conn.ConnectionState()); !slices.Contains(names, service) {
+		p.Log.Warn("call refused: only front doors may ask", "caller", names)
+		return conn.Close()
+	}
+	if err := conn.SetDeadline(time.Now().Add(p.timeout())); err != nil {
+		return err
+	}
+	var q Question
+	if err := json.NewDecoder(io.LimitReader(conn, maxQuestion)).Decode(&q); err != nil {
+		return err
+	}
+	if q.Close != "" {
+		p.Log.Info("asked by another front door to close a watch", "id", q.Close)
+	}
+	if err := json.NewEncoder(conn).Encode(p.Answer(q)); err != nil {
+		return err
+	}
+	return conn.Close()
+}
