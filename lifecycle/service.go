@@ -187,7 +187,7 @@ func (l *lifecycle) startTokens() error {
 	case err != nil:
 		return run.Usagef("--%s: %v", keyFiles, err)
 	}
-	c, err := accounttokens.New(accounttokens.Config{Client: l.client, Vocabulary: l.Vocabulary, Key: key, RootCertificate: l.roots, Log: l.Log})
+	c, err := accounttokens.New(accounttokens.Config{Client: l.client, Vocabulary: l.Vocabulary, Release: l.Release, Key: key, RootCertificate: l.roots, Log: l.Log})
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/portico-platform/portico/services/kit/worker"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/tokenkey"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -29,7 +30,10 @@ const workers = 5
 type Config struct {
 	Client     dynamic.Interface
 	Vocabulary vocabulary.Vocabulary
-	Key        *tokenkey.Key
+	// Release is the emulated release. Since 1.24 an account gets no Secret that nobody has
+	// created.
+	Release release.Release
+	Key     *tokenkey.Key
 	// RootCertificate holds the CA certificates of the API, as PEM; it may be empty.
 	RootCertificate []byte
 	Log             *slog.Logger

@@ -107,11 +107,14 @@ func (c *Controller) token(secret string, account *unstructured.Unstructured) (s
 }
 
 // reconcileAccount creates a token secret for an account that lists none, and removes
-// deleted ones from its list.
+// deleted ones from its list, before release 1.24.
 func (c *Controller) reconcileAccount(ctx context.Context, name cache.ObjectName) (time.Duration, error) {
 	known := seen(c.seenAccounts, name)
 	if known == nil {
 		return 0, c.forget(name)
+	}
+	if c.Release.Minor() >= 24 {
+		return 0, nil
 	}
 	if known.GetDeletionTimestamp() != nil || slices.ContainsFunc(listed(known), func(secret string) bool { return c.seesToken(known, secret) }) {
 		return 0, nil

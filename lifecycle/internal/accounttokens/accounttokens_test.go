@@ -23,6 +23,7 @@ import (
 
 	"github.com/portico-platform/portico/lifecycle/internal/accounttokens"
 	"github.com/portico-platform/portico/lifecycle/internal/apitest"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/tokenkey"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -39,7 +40,9 @@ type place struct {
 	key               *tokenkey.Key
 }
 
-func start(t *testing.T) place {
+func start(t *testing.T) place { return startAt(t, release.V121) }
+
+func startAt(t *testing.T, emulated release.Release) place {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -62,7 +65,7 @@ func start(t *testing.T) place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := accounttokens.New(accounttokens.Config{Client: client, Vocabulary: vocabulary.Platform(), Key: p.key,
+	c, err := accounttokens.New(accounttokens.Config{Client: client, Vocabulary: vocabulary.Platform(), Release: emulated, Key: p.key,
 		RootCertificate: []byte("a certificate"), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -157,6 +160,21 @@ func TestAccountsGetSecrets(t *testing.T) {
 	apitest.Eventually(t, "another one is created", func() bool { next := p.listed("default"); return next != "" && next != first })
 	if others, _, _ := unstructured.NestedSlice(p.accounts.Get("default").Object, "secrets"); len(others) != 2 {
 		t.Errorf("listed: %v", others)
+	}
+}
+
+// TestAccountsGetNoSecrets: at 1.36 only the Secrets that somebody creates are filled, and go
+// with their account.
+func TestAccountsGetNoSecrets(t *testing.T) {
+	p := startAt(t, release.V136)
+	p.accounts.Create(map[string]any{"name": "default"})
+	p.accounts.Create(map[string]any{"name": "robot"})
+	p.token("mine", "robot")
+	apitest.Eventually(t, "the secret is filled", func() bool { return p.data("mine")["token"] != "" })
+	p.accounts.Delete("robot", metav1.DeletePropagationBackground)
+	p.secrets.AwaitGone("mine") // the change of an account after that of default has been processed
+	if made := p.listed("default"); made != "" {
+		t.Errorf("%s was made", made)
 	}
 }
 
