@@ -197,6 +197,16 @@ bench-floor: build ## measure lists beside a plain TLS server that sends the sam
 bench-size: build ## measure Portico with 100,000 pods beside 10,000; TMPDIR needs 3 GB
 	go run ./deploy/bench -portico bin/portico -pods 100000 -beside 10000 -settle 30s -rounds 1 $(ARGS)
 
+.PHONY: scale-costs
+scale-costs: build ## measure what the services cost, for the model of docs/scaling.md
+	CGO_ENABLED=0 go build -trimpath -o bin/ ./deploy/e2e/cmd/etcd ./deploy/e2e/cmd/nats
+	go run ./deploy/bench/scale -measure deploy/bench/scale/costs.json $(ARGS)
+
+.PHONY: scale-check
+scale-check: build ## measure one, two and three front doors beside the model
+	CGO_ENABLED=0 go build -trimpath -o bin/ ./deploy/e2e/cmd/etcd ./deploy/e2e/cmd/nats
+	go run ./deploy/bench/scale -check 1,2,3 $(ARGS)
+
 BEFORE ?= HEAD~1
 AFTER  ?= HEAD
 .PHONY: bench-check

@@ -26,7 +26,7 @@ func starters(s *settings) (all []func(context.Context) (*target, error)) {
 	}
 	if s.processes != "" {
 		add("", "", s.pods, func(work string) (*servers.Server, error) {
-			return servers.StartProcesses(s.processes, s.permissions, work)
+			return servers.StartProcesses(s.processes, s.permissions, work, 1)
 		})
 	}
 	if s.portico != "" {

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 // part is a service that runs as a process of its own.
 type part struct {
 	name       string
+	replica    int      // 0 for the first
 	peers      []string // that it calls
 	etcd, nats bool
 	args       []string
@@ -40,10 +42,11 @@ type processes struct {
 }
 
 // StartProcesses starts each service of Portico as a process of its own, with etcd and
-// NATS beside them, all connected by mutual TLS, from the programs in a folder.
+// NATS beside them, all connected by mutual TLS, from the programs in a folder. There are
+// several front doors, whose addresses are URLs, and one of everything else.
 // permissions is the NATS configuration with the users. The caller has the same duties as
 // for StartPortico.
-func StartProcesses(programs, permissions, work string) (*Server, error) {
+func StartProcesses(programs, permissions, work string, frontDoors int) (*Server, error) {
 	address, tokens, err := home(work, "processes")
 	if err != nil {
 		return nil, err
@@ -74,6 +77,17 @@ func StartProcesses(programs, permissions, work string) (*Server, error) {
 			return p.Server, err
 		}
 	}
+	p.URLs = []string{p.URL}
+	for door := all[len(all)-1]; door.replica < frontDoors-1; {
+		door.replica++
+		if p.addresses[door.name], err = loopback.FreeAddress(); err != nil {
+			return p.Server, err
+		}
+		p.URLs = append(p.URLs, "https://"+p.addresses[door.name])
+		if err := p.start(door); err != nil {
+			return p.Server, err
+		}
+	}
 	return p.Server, nil
 }
 
@@ -97,7 +111,7 @@ func (p *processes) startServer(name string, args ...string) error {
 
 // start starts a service, told where the others are.
 func (p *processes) start(s part) error {
-	files, err := p.issue(s.name, s.name)
+	files, err := p.issue(fmt.Sprint(s.name, "-", s.replica), s.name)
 	if err != nil {
 		return err
 	}
@@ -105,7 +119,9 @@ func (p *processes) start(s part) error {
 	if err != nil {
 		return err
 	}
-	p.status[s.name] = status
+	if s.replica == 0 {
+		p.status[s.name] = status
+	}
 	args := append(append([]string{"--vocabulary=k8s", "--status-address=" + status}, s.args...), files.Flags()...)
 	if s.name == "frontdoor" {
 		host, port, _ := net.SplitHostPort(p.addresses[s.name])

@@ -32,6 +32,8 @@ const withoutWorkers = "--controllers=customresourcecleanup"
 // Server is a server and the processes it consists of.
 type Server struct {
 	Name, URL string
+	// URLs are those of all front doors of separate processes.
+	URLs []string
 	// Version is the version of the program, if its build information contains it.
 	Version   string
 	processes []*exec.Cmd
@@ -105,7 +107,7 @@ func Log(work, server, program string) string {
 }
 
 func (s *Server) spawn(work, program string, args ...string) error {
-	log, err := os.Create(Log(work, s.Name, program))
+	log, err := os.OpenFile(Log(work, s.Name, program), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

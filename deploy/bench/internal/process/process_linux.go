@@ -5,6 +5,7 @@ package process
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -58,11 +59,17 @@ func Busy() (total time.Duration) {
 }
 
 // SystemCalls returns how many system calls of a process have read or written.
-func SystemCalls(pid int) (sum int64) {
+func SystemCalls(pid int) int64 { return counters(pid, "syscr", "syscw") }
+
+// Moved returns how many bytes a process has read and written, from and to connections and files.
+func Moved(pid int) int64 { return counters(pid, "rchar", "wchar") }
+
+// counters sums counters of a process's input and output.
+func counters(pid int, names ...string) (sum int64) {
 	content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid))
 	for line := range strings.Lines(string(content)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		if n, err := strconv.ParseInt(value, 10, 64); err == nil && (name == "syscr" || name == "syscw") {
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil && slices.Contains(names, name) {
 			sum += n
 		}
 	}

@@ -15,3 +15,6 @@ func Busy() time.Duration { return 0 }
 
 // SystemCalls returns 0.
 func SystemCalls(int) int64 { return 0 }
+
+// Moved returns 0.
+func Moved(int) int64 { return 0 }
