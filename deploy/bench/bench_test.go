@@ -73,8 +73,15 @@ func TestOnlyChooses(t *testing.T) {
 }
 
 func TestEveryScenarioIsNamedAndHasGoals(t *testing.T) {
+	for _, all := range [][]scenario{scenarios(), ofSize()} {
+		checkScenarios(t, all)
+	}
+}
+
+func checkScenarios(t *testing.T, all []scenario) {
+	t.Helper()
 	seen := map[string]bool{}
-	for _, sc := range scenarios() {
+	for _, sc := range all {
 		if seen[sc.name] || sc.run == nil || sc.part == "" || len(sc.goals) == 0 {
 			t.Errorf("%q is a duplicate or has no part, no load or no goal", sc.name)
 		}

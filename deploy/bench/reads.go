@@ -35,14 +35,23 @@ func (t *target) touch(ctx context.Context) error {
 	})
 }
 
+// everyPod prepares a measurement: requests that a busy machine makes unavailable are repeated.
 func (t *target) everyPod(ctx context.Context, do func(c *wire.Conn, i int) error) error {
 	return load.Each(ctx, fillers, func(ctx context.Context, filler int) error {
 		c, err := t.dial(ctx)
 		for i := filler; i < t.pods && err == nil; i += fillers {
-			err = do(c, i)
+			for err = do(c, i); unavailable(err) && load.Pause(ctx, time.Second) == nil; {
+				err = do(c, i)
+			}
 		}
 		return err
 	})
+}
+
+// unavailable reports whether a server did nothing, so that the request can be repeated.
+func unavailable(err error) bool {
+	var answer *wire.StatusError
+	return errors.As(err, &answer) && answer.Code == http.StatusServiceUnavailable
 }
 
 // recordIdleMemory records the memory of the targets after an idle period, in which they can

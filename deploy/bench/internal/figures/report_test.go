@@ -98,3 +98,29 @@ func contains(t *testing.T, r Report, lines ...string) {
 		}
 	}
 }
+
+// TestFiguresBesideOthers: some figures need another measurement, and goals hold for them.
+func TestFiguresBesideOthers(t *testing.T) {
+	one := load.Samples{Operations: 10, Latencies: []time.Duration{time.Millisecond}}
+	plain := Result{Samples: one, Elapsed: time.Second, Server: 10 * time.Millisecond}
+	list := Result{Samples: one, Elapsed: time.Second, Server: 15 * time.Millisecond, Floor: &plain}
+	write := Result{Samples: one, Elapsed: time.Second, Fsync: 800 * time.Microsecond}
+	for _, c := range []struct {
+		result  Result
+		metric  Metric
+		applies bool
+		text    string
+	}{
+		{list, AboveFloor, true, "1.50"},
+		{list, BeyondFsync, false, ""},
+		{write, BeyondFsync, true, "200µs"},
+		{write, AboveFloor, false, ""},
+	} {
+		if got := c.metric.applies(c.result); got != c.applies {
+			t.Errorf("%v applies: %v", c.metric, got)
+		}
+		if got := c.metric.text(c.metric.of(c.result)); c.applies && got != c.text {
+			t.Errorf("%v is %s, want %s", c.metric, got, c.text)
+		}
+	}
+}
