@@ -37,6 +37,7 @@ func TestDevices(t *testing.T) {
 	}{
 		"plain":            {in("here", "resourceclaims", `{"spec":{"devices":{"requests":[{"exactly":{"adminAccess":false}}]}}}`), ""},
 		"admin":            {in("here", "resourceclaims", admin), "spec.devices.requests[1].adminAccess"},
+		"with a status":    {in("here", "resourceclaims", strings.TrimSuffix(admin, "}")+`,"status":{"allocation":{}}}`), "spec.devices.requests[1].adminAccess"},
 		"admin's place":    {in("admins", "resourceclaims", admin), ""},
 		"template":         {in("here", "resourceclaimtemplates", `{"spec":`+admin+`}`), "spec.devices.requests[1].adminAccess"},
 		"v1beta1":          {in("here", "resourceclaims", `{"spec":{"devices":{"requests":[{"adminAccess":true}]}}}`), "spec.devices.requests[0].adminAccess"},

@@ -78,7 +78,7 @@ func (p Plugin) Validate(ctx context.Context, r *review.Review) error {
 	if err != nil {
 		return err
 	}
-	if field := newAccess(now, before); field != "" {
+	if field := newAccess(now, before, created); field != "" {
 		if err := p.mayAdminister(ctx, r, field); err != nil {
 			return err
 		}
@@ -102,11 +102,11 @@ func (p Plugin) read(r *review.Review) (now, before claim, err error) {
 
 // newAccess returns the path of the first field that requests or grants the access of an
 // administrator; "" if there is none, or it has been granted before.
-func newAccess(now, before claim) string {
+func newAccess(now, before claim, created bool) string {
 	if granted(before) != "" {
 		return ""
 	}
-	if before.Status.Allocation != nil || now.Status.Allocation != nil {
+	if !created && (before.Status.Allocation != nil || now.Status.Allocation != nil) {
 		return granted(now)
 	}
 	for _, d := range []devices{now.Spec.devices, now.Spec.Spec} {
@@ -116,7 +116,7 @@ func newAccess(now, before claim) string {
 			}
 		}
 	}
-	return ""
+	return granted(now)
 }
 
 func granted(c claim) string {
