@@ -123,4 +123,11 @@ func restrictedNode(s scene) {
 	}
 	s.names(s.send(http.StatusForbidden, cluster.Request{Method: http.MethodDelete, Path: s.in("v1", "pods/a"), Header: as}),
 		"can only delete pods with spec.nodeName set to itself")
+	slices := "/apis/" + s.c.Vocabulary.Group("resource.") + "/v1/resourceslices"
+	if s.c.Ask(s.t, cluster.Request{Path: slices}).Code == http.StatusNotFound {
+		return // a release without devices
+	}
+	s.do(s.created, "POST "+slices, `{"apiVersion":"`+s.c.Vocabulary.Group("resource.")+`/v1","kind":"ResourceSlice","metadata":{"name":"another"},"spec":{"driver":"d.example.com",`+
+		`"pool":{"name":"another","generation":1,"resourceSliceCount":1},"nodeName":"another","devices":[]}}`)
+	s.names(s.send(http.StatusForbidden, cluster.Request{Method: http.MethodDelete, Path: slices, Header: as}), "can only delete ResourceSlice with the same NodeName as the requesting node")
 }

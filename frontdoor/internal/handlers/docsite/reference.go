@@ -103,15 +103,9 @@ type fieldRow struct {
 	Values           string
 }
 
-// definition returns the page of a definition; nil if there is none.
+// definition returns the page of a definition.
 func (s *Site) definition(name string) (*static.File, error) {
-	if s.Types == nil {
-		return nil, nil
-	}
 	schema := s.Types.Definitions().Get(name)
-	if schema == nil {
-		return nil, nil
-	}
 	p := definitionPage{Name: name, Short: short(name), Description: schema.Description}
 	for _, t := range s.types() {
 		if t.Definition == name {

@@ -47,6 +47,7 @@ type Options struct {
 type Site struct {
 	Options
 	files      map[string]func() (*static.File, error) // contents that are made once
+	made       sync.Map                                // likewise, of definitions by their names
 	navigation func() []section
 	allRules   func() (map[string]*kinds.Rules, error) // by definition
 }
@@ -109,13 +110,24 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request) {
 	file.ServeHTTP(w, r)
 }
 
+// onceOf returns the page of a definition; nil if there is none. A page takes milliseconds, which
+// clients without credentials could otherwise use up again and again. There are as many as
+// built-in definitions.
+func (s *Site) onceOf(definition string) (*static.File, error) {
+	if s.Types == nil || s.Types.Definitions()[definition] == nil {
+		return nil, nil
+	}
+	once, _ := s.made.LoadOrStore(definition, sync.OnceValues(func() (*static.File, error) { return s.definition(definition) }))
+	return once.(func() (*static.File, error))()
+}
+
 // find returns nil if there is no such file.
 func (s *Site) find(name string) (*static.File, error) {
 	if once := s.files[name]; once != nil {
 		return once()
 	}
 	if definition, ok := strings.CutPrefix(name, typesFolder); ok {
-		return s.definition(definition)
+		return s.onceOf(definition)
 	}
 	if path.Ext(name) != ".png" || !fs.ValidPath(name) {
 		return nil, nil

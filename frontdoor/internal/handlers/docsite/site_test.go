@@ -191,3 +191,27 @@ func TestMarkdown(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestDefinitionsAreMadeOnce: clients without credentials cannot make the front door render a page
+// again and again, or keep anything of names that it does not know.
+func TestDefinitionsAreMadeOnce(t *testing.T) {
+	s, get := site(t)
+	const pod = typesFolder + "io.k8s.api.core.v1.PodSpec"
+	if got := get(Prefix + "/" + pod); got.Code != http.StatusOK {
+		t.Fatal(got.Code)
+	}
+	first, err := s.find(pod)
+	if again, _ := s.find(pod); err != nil || first == nil || again != first {
+		t.Errorf("a page is made twice: %v", err)
+	}
+	for _, name := range []string{"", "x", "../../README.md", "io.k8s.api.core.v1.PodSpec/"} {
+		if got := get(Prefix + "/" + typesFolder + name); got.Code != http.StatusNotFound {
+			t.Errorf("%q: %d", name, got.Code)
+		}
+	}
+	kept := 0
+	s.made.Range(func(any, any) bool { kept++; return true })
+	if kept != 1 {
+		t.Errorf("%d pages are kept", kept)
+	}
+}
