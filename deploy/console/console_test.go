@@ -63,7 +63,7 @@ func TestConsole(t *testing.T) {
 	for name, part := range map[string]func(*testing.T, *portico){
 		"login": login, "list": list, "edit": edit, "conflict": conflict, "history": history, "denied": denied,
 		"yaml": yamlRoundTrip, "many rows": manyRows, "keys": keys, "narrow": narrow, "tour": tour,
-		"verdicts": verdicts, "documents": documents,
+		"watches": closeWatch, "verdicts": verdicts, "documents": documents,
 	} {
 		t.Run(name, func(t *testing.T) { part(t, p) })
 	}
@@ -316,6 +316,17 @@ func narrow(t *testing.T, p *portico) {
 	b.goTo("#/r/core/v1/namespaces")
 	b.sees("kube-system")
 	b.shoot("narrow-list")
+}
+
+// closeWatch: watches are shown with the replica that serves them, and can be closed.
+func closeWatch(t *testing.T, p *portico) {
+	b := open(t, p)
+	b.login(p.token)
+	b.goTo("#/watches")
+	b.sees("Replica")
+	b.click("Close")
+	b.click("Close the watch")
+	b.sees("Closed.")
 }
 
 // tour: each page is drawn in both themes, with enough contrast.
