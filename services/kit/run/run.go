@@ -72,6 +72,10 @@ func exitStatus(name string, err error) int {
 
 // Run starts the app and stops it when ctx ends or a service fails.
 func Run(ctx context.Context, app App, args []string) error {
+	app.starting = func(r *Running) { // a start would collect garbage whenever a small heap has doubled
+		release, _ := r.base.Flags.GetBool("memory-release")
+		go memory.Tidy(ctx, r.base.Memory, release)
+	}
 	running, err := Start(ctx, app, args)
 	if err != nil && ctx.Err() != nil && !errors.Is(err, ErrUsage) {
 		return nil // stopped while starting
@@ -79,15 +83,11 @@ func Run(ctx context.Context, app App, args []string) error {
 	if err != nil || running == nil {
 		return err
 	}
-	idle, done := context.WithCancel(ctx)
-	release, _ := running.base.Flags.GetBool("memory-release")
-	go memory.Tidy(idle, running.base.Memory, release)
 	select {
 	case <-ctx.Done():
 		err = running.announce()
 	case err = <-running.Failed():
 	}
-	done()
 	running.Stop()
 	return err
 }
@@ -142,6 +142,9 @@ func Start(ctx context.Context, app App, args []string) (*Running, error) {
 	r, err := newRunning(app, settings)
 	if err != nil {
 		return nil, err
+	}
+	if app.starting != nil {
+		app.starting(r)
 	}
 	began := time.Now()
 	ctx, r.process.abandon = context.WithCancelCause(ctx)

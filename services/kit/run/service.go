@@ -48,4 +48,5 @@ type App struct {
 	Name     string
 	About    string // a paragraph for --help
 	Services []Service
+	starting func(*Running) // called before the first service starts; nil for nothing
 }
