@@ -157,6 +157,15 @@ func TestStockClientReadsVersionAndOpenAPI(t *testing.T) {
 	if _, ok := apps.Components.Schemas["io.k8s.api.core.v1.PodSpec"]; !ok {
 		t.Error("the schemas that Deployment refers to are not in its document")
 	}
+	for name, want := range map[string]string{"io.k8s.apimachinery.pkg.api.resource.Quantity": "string number", "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "integer string"} {
+		var types []string
+		for _, one := range apps.Components.Schemas[name].OneOf {
+			types = append(types, one.Type...)
+		}
+		if got := strings.Join(types, " "); got != want || len(apps.Components.Schemas[name].Type) > 0 {
+			t.Errorf("%s is one of %s", name, got)
+		}
+	}
 }
 
 // TestResourceLists checks properties that clients rely on, in both vocabularies.

@@ -9,6 +9,7 @@ import (
 	openapi_v3 "github.com/google/gnostic-models/openapiv3"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/kube-openapi/pkg/openapiconv"
+	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
@@ -49,7 +50,7 @@ func (d *Documents) addOpenAPI(p *publisher, extensions map[string]*OpenAPI) {
 				continue // replaces custom types
 			}
 			all = append(all, v.Types...)
-			form := newDense(func() (any, error) { return openapiconv.ConvertV2ToV3(p.document(v.Types)), nil })
+			form := newDense(func() (any, error) { return thirdVersion(p.document(v.Types)), nil })
 			versions[name] = form
 			d.add("/openapi/v3/"+name, inProtobuf(form, protobufV3, protobufV3First, protobufOfV3)...)
 		}
@@ -203,4 +204,27 @@ func (p *publisher) extensions(original spec.Extensions) spec.Extensions {
 		renamed[name] = value
 	}
 	return renamed
+}
+
+// alternatives are the types of the values of definitions that OpenAPI v2 calls strings, by the
+// end of their names.
+var alternatives = map[string][]string{".api.resource.Quantity": {"string", "number"}, ".util.intstr.IntOrString": {"integer", "string"}}
+
+// thirdVersion returns a document in OpenAPI v3.
+func thirdVersion(document *spec.Swagger) *spec3.OpenAPI {
+	converted := openapiconv.ConvertV2ToV3(document)
+	for name, s := range converted.Components.Schemas {
+		for end, types := range alternatives {
+			if !strings.HasSuffix(name, end) {
+				continue
+			}
+			changed := *s
+			changed.Type, changed.OneOf = nil, nil
+			for _, t := range types {
+				changed.OneOf = append(changed.OneOf, spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{t}}})
+			}
+			converted.Components.Schemas[name] = &changed
+		}
+	}
+	return converted
 }

@@ -58,7 +58,7 @@ func resized(c *rules.Check, old, after map[string]any, at *field.Path) {
 		return
 	}
 	if compute.Class(before) != compute.Class(after) {
-		c.Invalid(at, compute.Class(after), "Pod QOS Class may not change as a result of resizing")
+		c.Invalid(at, rules.Text(rules.Object(old, "status"), "qosClass"), "Pod QOS Class may not change as a result of resizing")
 	}
 	if !resizable(old) {
 		c.Forbidden(at, "Pod running on node without support for resize")
