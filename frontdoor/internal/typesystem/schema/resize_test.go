@@ -30,7 +30,7 @@ func TestPodSubresources(t *testing.T) {
 		"old node":       {"resize", pod("", container(one), running+`}]`), pod("", container(two), running+`}]`), "spec: Forbidden: Pod running on node without support for resize"},
 		"node":           {"resize", pod("", container(one), running+`, resources: {requests: {cpu: 1}}}]`), pod("", container(two), running+`, resources: {requests: {cpu: 1}}}]`), ""},
 		"removed":        {"resize", plain(container(`resources: {requests: {cpu: 1, memory: 1Gi}}`)), plain(container(one)), "spec.containers[0].resources.requests: Forbidden: resource requests cannot be removed"},
-		"quality":        {"resize", plain(container(one)), plain(container(`resources: {requests: {cpu: 1, memory: 1}, limits: {cpu: 1, memory: 1}}`)), `spec: Invalid value: "": Pod QOS Class may not change`},
+		"quality":        {"resize", plain(container(one)), plain(container(`resources: {requests: {cpu: 1, memory: 1}, limits: {cpu: 1, memory: 1}}`)), `spec: Invalid value: "Burstable": Pod QOS Class may not change`},
 		"storage":        {"resize", plain(container(one)), plain(container(`resources: {requests: {cpu: 1, ephemeral-storage: 1}}`)), "spec.containers[0].resources.requests: Forbidden: only cpu and memory"},
 		"reordered":      {"resize", plain(`containers: [{name: a, image: b}, {name: c, image: b}]`), plain(`containers: [{name: c, image: b}, {name: a, image: b}]`), "spec.containers[0].name: Invalid value"},
 		"whole pod":      {"resize", plain(`resources: {requests: {cpu: 1}}, ` + container("")), plain(`resources: {requests: {cpu: 2}}, ` + container("")), ""},
