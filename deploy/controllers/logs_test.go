@@ -1,7 +1,10 @@
 package controllers
 
 import (
+	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -32,22 +35,40 @@ var (
 	// failure matches a line at the level of errors: klog's of Kubernetes, and those of
 	// structured loggers.
 	failure = regexp.MustCompile(`^[EF]\d{4} |^panic: |"level":"ERROR"|\bERROR\b|level=ERROR`)
-	// expected matches what components log at this level beside the original as well: two
-	// writers of one object have met; a controller has seen that its cache lacks its own
-	// write, and waits; it deletes a claim or a job twice for the same reason; pods have
-	// no metrics yet; there is no manifest of metrics.
+	// expected matches what components log at this level beside the original as well, as a
+	// run with -original shows: two writers of one object have met; a controller has seen that
+	// its cache lacks its own write, and waits; pods have no metrics yet; there is no manifest
+	// of metrics.
 	expected = regexp.MustCompile(`the object has been modified; please apply your changes to the latest version|` +
-		`read version: \d+ is not as new as written version: \d+|(delete unused generated claim|Error deleting job from cronjob).* not found|` +
+		`read version: \d+ is not as new as written version: \d+|` +
 		`unable to get metrics for resource cpu: no metrics returned from resource metrics API|did not receive metrics for targeted pods|The manifest file is empty, ignoring`)
+	// late matches what has not been seen beside the original: a controller whose cache still
+	// has what it has deleted deletes it again.
+	late = regexp.MustCompile(`(delete unused generated claim|Error deleting job from cronjob).* not found`)
 )
 
+// varying is what differs between lines of one class.
+var varying = regexp.MustCompile(`[EF]\d{4} [\d:.]+ +\d+ |\d+|-[0-9a-z]{5}\b|-[0-9a-f]{8,10}\b|" logger=.*`)
+
+// classes returns the number of lines of each class, without what varies, in order.
+func classes(lines []string) (list []string) {
+	counts := map[string]int{}
+	for _, line := range lines {
+		counts[varying.ReplaceAllString(line, "*")]++
+	}
+	for _, class := range slices.Sorted(maps.Keys(counts)) {
+		list = append(list, fmt.Sprintf("%5d %s", counts[class], class))
+	}
+	return list
+}
+
 // failures returns the lines at the level of errors: those that the original would not cause,
-// and those that it causes as well.
+// and those that it causes as well, or that are late.
 func (c *component) failures() (own, others []string) {
 	for line := range strings.SplitSeq(c.end(1<<30), "\n") {
 		switch {
 		case !failure.MatchString(line):
-		case expected.MatchString(line):
+		case expected.MatchString(line), late.MatchString(line):
 			others = append(others, line)
 		default:
 			own = append(own, line)

@@ -40,6 +40,7 @@ const (
 // site is a running cluster.
 type site struct {
 	dir, kubeconfig string
+	original        bool // the original runs, not Portico
 	config          *rest.Config
 	client          kubernetes.Interface
 	components      []*component
@@ -61,11 +62,21 @@ func program(t *testing.T, name string) string {
 // start starts Portico.
 func start(t *testing.T) *site {
 	t.Helper()
+	if *original != "" {
+		return startOriginal(t)
+	}
 	s := &site{dir: t.TempDir()}
 	s.kubeconfig = filepath.Join(s.dir, "kubeconfig")
 	s.run(t, "portico", "--data-dir="+s.dir, "--vocabulary=k8s", "--emulated-version=1.36", "--bind-address=127.0.0.1", "--secure-port="+freePort(t), "--log-level=warn",
 		"--connect-allow-cidrs=127.0.0.1/32,::1/128")
-	eventually(t, "Portico is ready", func() (err error) {
+	s.connect(t)
+	return s
+}
+
+// connect waits until the API is ready.
+func (s *site) connect(t *testing.T) {
+	t.Helper()
+	eventually(t, "the API is ready", func() (err error) {
 		if s.config, err = clientcmd.BuildConfigFromFlags("", s.kubeconfig); err != nil {
 			return err
 		}
@@ -75,14 +86,19 @@ func start(t *testing.T) *site {
 		}
 		return s.client.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(t.Context()).Error()
 	})
-	return s
 }
 
-// run starts a program, which is stopped when the test ends.
+// run starts a program of `make test-controllers`, which is stopped when the test ends.
 func (s *site) run(t *testing.T, name string, args ...string) {
 	t.Helper()
+	s.start(t, program(t, name), args...)
+}
+
+// start starts a program, which is stopped when the test ends.
+func (s *site) start(t *testing.T, name string, args ...string) {
+	t.Helper()
 	c := &component{name: filepath.Base(name) + " " + args[0]}
-	process := exec.Command(program(t, name), args...)
+	process := exec.Command(name, args...)
 	process.Stdout, process.Stderr = c, c
 	process.Env = append(os.Environ(), "HOME="+s.dir)
 	if err := process.Start(); err != nil {
@@ -133,8 +149,12 @@ var off = []string{"legacy-serviceaccount-token-cleaner-controller", "namespace-
 // with the roles that the API has for it.
 func (s *site) startControllers(t *testing.T) {
 	t.Helper()
+	own := "--controllers=*,-" + strings.Join(off, ",-")
+	if s.original {
+		own = "--service-account-private-key-file=" + s.file("sa.key")
+	}
 	s.run(t, "controllers/kubernetes", "kube-controller-manager", "--kubeconfig="+s.issue(t, "system:kube-controller-manager"),
-		"--use-service-account-credentials", "--secure-port=0", "--controllers=*,-"+strings.Join(off, ",-"),
+		"--use-service-account-credentials", "--secure-port=0", own,
 		"--horizontal-pod-autoscaler-sync-period=2s", "--horizontal-pod-autoscaler-initial-readiness-delay=1s", "--horizontal-pod-autoscaler-cpu-initialization-period=1s")
 	s.run(t, "controllers/kubernetes", "kube-scheduler", "--kubeconfig="+s.issue(t, "system:kube-scheduler"), "--secure-port=0")
 }
@@ -142,6 +162,9 @@ func (s *site) startControllers(t *testing.T) {
 // issue requests a client certificate for a user from the API, and returns a kubeconfig.
 func (s *site) issue(t *testing.T, user string) (kubeconfig string) {
 	t.Helper()
+	if s.original {
+		return s.withToken(t, user, s.config.Host)
+	}
 	certificate, key := s.sign(t, certificatesv1.KubeAPIServerClientSignerName, certificatesv1.UsageClientAuth, x509.CertificateRequest{Subject: pkix.Name{CommonName: user}})
 	return s.configFor(t, user, api.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key})
 }
