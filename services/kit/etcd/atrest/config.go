@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -77,7 +78,7 @@ func (c *config) rule(gr resource.GroupResource) *rule {
 func parse(content []byte, v vocabulary.Vocabulary, plugins *kms.Providers) (*config, error) {
 	asJSON, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
-		return nil, err
+		return nil, discreet(err)
 	}
 	var f file
 	if err := strictly(asJSON, &f); err != nil {
@@ -219,8 +220,18 @@ func strictly(raw []byte, into any) error {
 		return errors.New("it must not be null")
 	}
 	strict, err := kjson.UnmarshalStrict(raw, into)
-	if err != nil {
-		return err
+	if err == nil {
+		err = errors.Join(strict...)
 	}
-	return errors.Join(strict...)
+	if err != nil {
+		return discreet(err)
+	}
+	return nil
 }
+
+// perhapsSecret matches text that may be a secret or a part of one, and no name of a field.
+var perhapsSecret = regexp.MustCompile(`[A-Za-z0-9+/=]{14,}`)
+
+// discreet returns an error without what may be a secret: a typo, such as a missing colon, makes one
+// part of a name, which the decoder quotes.
+func discreet(err error) error { return errors.New(perhapsSecret.ReplaceAllString(err.Error(), "...")) }
