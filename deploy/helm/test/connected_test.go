@@ -94,7 +94,7 @@ func TestRevocationStatus(t *testing.T) {
 			t.Errorf("csr-signer has the ports %+v", w.pod.Containers[0].Ports)
 		}
 	}
-	for _, bad := range []string{"url=ftp://pki.example.com", "url=http://user@pki.example.com", "url=http://pki.example.com/?a=b", "validity=soon", "service.port=0", "service.type=Other", "clients=any", "addres=:1"} {
+	for _, bad := range []string{"url=ftp://pki.example.com", "url=http://user@pki.example.com", "url=http://pki.example.com/?a=b", "validity=soon", "service.port=0", "service.type=Other", "clients=any", "host=:1"} {
 		if out, err := runHelm(t.Context(), "template", release, chart, "--set", "revocationStatus.enabled=true", "--set", "revocationStatus."+bad); err == nil {
 			t.Errorf("%s is accepted: %.200s", bad, out)
 		}
