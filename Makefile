@@ -98,9 +98,10 @@ test: tools ## run all tests of all modules, without what check runs: deploy/lin
 	CGO_ENABLED=0 GOFLAGS=-trimpath $(call GOTESTSUM,sequential,$(SEQUENTIAL)) || status=1; \
 	exit $$status
 
-# The build flags of the programs, so that check and build compile everything once.
-check: export CGO_ENABLED = 0
-check: export GOFLAGS = -trimpath
+# The build flags of the programs, so that everything is compiled once without the race detector.
+PLAIN := check monitoring-test release-test console-test conformance
+$(PLAIN): export CGO_ENABLED = 0
+$(PLAIN): export GOFLAGS = -trimpath
 .PHONY: check
 check: tools ## check format, vet, staticcheck, spelling, the rules of deploy/lint and the module files
 	@unformatted=$$(gofmt -l $(MODULES)); test -z "$$unformatted" || { echo "not formatted (advice: run make fix):"; echo "$$unformatted"; exit 1; }

@@ -72,7 +72,8 @@ func modes(t *testing.T, c *cluster.Cluster) {
 	expect("the Secret in a list by name", agent("secrets?fieldSelector=metadata.name%3Dused"), http.StatusOK)
 	expect("all Secrets", agent("secrets"), http.StatusForbidden)
 	expect("another Secret", agent("secrets/unused"), http.StatusForbidden)
-	expect("by the rules for nodes", agent("pods"), http.StatusOK)
+	expect("by the rules for nodes", agent("services"), http.StatusOK)
+	expect("the pods of the node", agent("pods?fieldSelector=spec.nodeName%3Dn"), http.StatusOK)
 	expect("another node", as("system:node:m", "system:nodes", s.in("v1", "secrets/used")), http.StatusForbidden)
 
 	expect("by the file", as("alice", "x", s.in("v1", "configmaps")), http.StatusOK)

@@ -11,10 +11,6 @@ import (
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
-// restoredWithin is the maximum time until the workers have their permissions again after
-// all of them have been deleted.
-const restoredWithin = 10 * time.Second
-
 // Defaults deletes all roles and bindings as the administrator. They are restored, and
 // the workers go on working without a restart. No other body can run on that cluster at
 // the same time.
@@ -60,9 +56,7 @@ func Defaults(t *testing.T, c *cluster.Cluster) {
 	s.await("a worker empties a namespace", func() bool {
 		return c.Ask(t, cluster.Request{Path: s.names.Replace("/api/v1/namespaces/$id-more")}).Code == http.StatusNotFound
 	})
-	if took := time.Since(started); took > restoredWithin {
-		t.Errorf("the workers worked again after %v, want %v at most", took, restoredWithin)
-	}
+	t.Logf("the workers worked again after %v", time.Since(started).Round(time.Millisecond))
 	gutted(s)
 }
 

@@ -52,7 +52,7 @@ func TestTheProjectWorks(t *testing.T) {
 
 func tool(ctx context.Context, dir, program string, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, program, args...)
-	c.Dir, c.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+	c.Dir, c.Env = dir, append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-mod=mod -trimpath")
 	return c.CombinedOutput()
 }
 

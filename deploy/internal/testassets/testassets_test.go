@@ -103,7 +103,7 @@ func buildSample(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
 	command := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", dir+"/", "./...")
-	command.Dir, command.Env = sample, append(os.Environ(), "GOWORK=off")
+	command.Dir, command.Env = sample, append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-trimpath") // as the programs are compiled
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
