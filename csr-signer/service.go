@@ -86,7 +86,7 @@ func start(ctx context.Context, n *run.Node) error {
 	requests := client.Resource(schema.GroupVersionResource{
 		Group: n.Vocabulary.Group("certificates."), Version: "v1", Resource: "certificatesigningrequests"})
 	informer := worker.NewInformer(requests, "")
-	s := &signer{requests: requests, profiles: profile.BuiltIn(n.Vocabulary), authority: ca, cleans: cleans,
+	s := &signer{requests: requests, profiles: profile.BuiltIn(n.Vocabulary, n.Release), authority: ca, cleans: cleans,
 		clock: clock.RealClock{}, log: n.Log}
 	if approves {
 		s.approver = &approver{requests: requests, profile: s.profiles[n.Vocabulary.Signers.NodeClient], signer: n.Vocabulary.Signers.NodeClient,

@@ -24,6 +24,7 @@ import (
 	clock "k8s.io/utils/clock/testing"
 
 	"github.com/portico-platform/portico/csr-signer/internal/profile"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/revocation"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -129,7 +130,7 @@ func newSigner(t testing.TB, requests ...*unstructured.Unstructured) (*signer, *
 		t.Fatal(err)
 	}
 	follow(t, kept.informer)
-	return &signer{requests: api.Resource(requestType), profiles: profile.BuiltIn(vocabulary.Platform()), authority: ca, records: kept, cleans: true,
+	return &signer{requests: api.Resource(requestType), profiles: profile.BuiltIn(vocabulary.Platform(), release.V121), authority: ca, records: kept, cleans: true,
 		clock: now, log: log}, api
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
+	"github.com/portico-platform/portico/deploy/e2e/delegates"
 	"github.com/portico-platform/portico/deploy/e2e/rights"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -25,8 +26,8 @@ func TestRightsInOneProcess(t *testing.T) {
 	t.Run("Watches", func(t *testing.T) { observed(t, c) })
 }
 
-// TestRightsOfProcesses restores default roles with two front doors at the same time, and
-// shows the watches of both.
+// TestRightsOfProcesses restores default roles with two front doors at the same time, shows
+// the watches of both, and applies an AdmissionService that counts at both.
 func TestRightsOfProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and starts twelve processes")
@@ -47,5 +48,6 @@ func TestRightsOfProcesses(t *testing.T) {
 	second, first := s.connect(t, "frontdoor-2"), s.connect(t, "frontdoor")
 	rightsBodies(t, first)
 	t.Run("Watches", func(t *testing.T) { observed(t, first, second) })
+	t.Run("AdmissionServices", func(t *testing.T) { delegates.ServicesOf(t, first, second) })
 	t.Run("A front door dies", func(t *testing.T) { observedDeath(t, s, first, "frontdoor-2") })
 }

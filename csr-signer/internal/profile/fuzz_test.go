@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -12,7 +13,7 @@ import (
 // clients have only the organization of nodes.
 func FuzzParse(f *testing.F) {
 	v := vocabulary.Platform()
-	profiles := BuiltIn(v)
+	profiles := BuiltIn(v, release.V136)
 	f.Fuzz(func(t *testing.T, content []byte, wrapped bool) {
 		if wrapped {
 			content = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: content})

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -43,14 +44,22 @@ const (
 	nodeNameStart     = "system:node:"
 )
 
-// BuiltIn returns the profiles by the names of their signers.
-func BuiltIn(v vocabulary.Vocabulary) map[string]Profile {
+// agreedKeys is the first release in which nodes may leave out key encipherment: keys of
+// elliptic curves encipher nothing.
+var agreedKeys, _ = release.Of("1.27")
+
+// BuiltIn returns the profiles of a release by the names of their signers.
+func BuiltIn(v vocabulary.Vocabulary, r release.Release) map[string]Profile {
 	client := []string{digitalSignature, keyEncipherment, clientAuth}
 	server := []string{digitalSignature, keyEncipherment, serverAuth}
+	ofClient, ofServer := client, server // of nodes
+	if !r.Before(agreedKeys) {
+		ofClient, ofServer = []string{digitalSignature, clientAuth}, []string{digitalSignature, serverAuth}
+	}
 	return map[string]Profile{
 		v.Signers.Client:        {required: []string{clientAuth}, allowed: client},
-		v.Signers.NodeClient:    {node: true, required: client, allowed: client, names: noNames},
-		v.Signers.NodeServing:   {node: true, required: server, allowed: server, names: serverNames},
+		v.Signers.NodeClient:    {node: true, required: ofClient, allowed: client, names: noNames},
+		v.Signers.NodeServing:   {node: true, required: ofServer, allowed: server, names: serverNames},
 		v.Signers.LegacyUnknown: {},
 	}
 }

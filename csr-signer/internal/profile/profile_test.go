@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -38,12 +39,38 @@ func TestTemplate(t *testing.T) {
 		{"anything", v.Signers.LegacyUnknown, x509.CertificateRequest{Subject: jane}, []string{"code signing", "crl sign"}, true},
 		{"an unknown usage", v.Signers.LegacyUnknown, x509.CertificateRequest{Subject: jane}, []string{"magic"}, false},
 	} {
-		template, err := BuiltIn(v)[c.signer].Template(&c.request, c.usages)
+		template, err := BuiltIn(v, release.V121)[c.signer].Template(&c.request, c.usages)
 		if c.want != (err == nil) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if err == nil && (template.IsCA || template.Subject.String() != c.request.Subject.String()) {
 			t.Errorf("%s: %+v", c.name, template)
+		}
+	}
+}
+
+// TestUsagesOfNodes: nodes with keys of elliptic curves ask for no key encipherment, which
+// counts from release 1.27 on.
+func TestUsagesOfNodes(t *testing.T) {
+	v := vocabulary.K8s()
+	request := x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:n", Organization: []string{"system:nodes"}}}
+	serving := request
+	serving.DNSNames = []string{"n"}
+	for r, want := range map[release.Release]bool{release.V121: false, release.V136: true} {
+		profiles := BuiltIn(v, r)
+		for signer, c := range map[string]struct {
+			request x509.CertificateRequest
+			usage   string
+		}{v.Signers.NodeClient: {request, clientAuth}, v.Signers.NodeServing: {serving, serverAuth}} {
+			if _, err := profiles[signer].Template(&c.request, []string{digitalSignature, c.usage}); want != (err == nil) {
+				t.Errorf("%s at %s without key encipherment: %v", signer, r, err)
+			}
+			if _, err := profiles[signer].Template(&c.request, []string{digitalSignature, keyEncipherment, c.usage}); err != nil {
+				t.Errorf("%s at %s with key encipherment: %v", signer, r, err)
+			}
+			if _, err := profiles[signer].Template(&c.request, []string{keyEncipherment, c.usage}); err == nil {
+				t.Errorf("%s at %s without digital signature is signed", signer, r)
+			}
 		}
 	}
 }

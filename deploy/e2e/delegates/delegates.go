@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -82,8 +83,8 @@ func serve(t *testing.T) (address string, ca []byte) {
 // stage is a namespace with an admission service for its ConfigMaps.
 type stage struct {
 	*testing.T
-	c         *cluster.Cluster
 	namespace string
+	doors     []*cluster.Cluster // of one suite; any of them is asked
 }
 
 func (s stage) ask(method, path, body string, header ...string) cluster.Answer {
@@ -95,7 +96,7 @@ func (s stage) ask(method, path, body string, header ...string) cluster.Answer {
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	return s.c.Ask(s.T, r)
+	return s.doors[rand.IntN(len(s.doors))].Ask(s.T, r)
 }
 
 // try makes a dry run of creating a ConfigMap.
@@ -105,7 +106,7 @@ func (s stage) try(name string, header ...string) cluster.Answer {
 }
 
 // within fails the test unless a condition holds in time; it must then hold for a number of
-// requests, which reach all replicas of admission.
+// requests, which reach all front doors and all replicas of admission.
 func (s stage) within(limit time.Duration, what string, ok func() bool) {
 	s.Helper()
 	began := time.Now()
@@ -125,9 +126,13 @@ func (s stage) within(limit time.Duration, what string, ok func() bool) {
 }
 
 // Services applies an AdmissionService, changes it, and deletes it.
-func Services(t *testing.T, c *cluster.Cluster) {
+func Services(t *testing.T, c *cluster.Cluster) { ServicesOf(t, c) }
+
+// ServicesOf does the same at the front doors of one suite: each change counts at all of them.
+func ServicesOf(t *testing.T, all ...*cluster.Cluster) {
 	address, ca := serve(t)
-	s := stage{t, c, "delegates-" + strings.ToLower(c.Vocabulary.Name)}
+	c := all[0]
+	s := stage{t, "delegates-" + strings.ToLower(c.Vocabulary.Name), all}
 	name := s.namespace
 	if made := s.ask(http.MethodPost, "/api/v1/namespaces", fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q,"labels":{"delegates":"yes"}}}`, name)); made.Code >= http.StatusMultipleChoices {
 		t.Fatalf("the namespace: %d %s", made.Code, made.Body)
