@@ -72,7 +72,7 @@ func batchLength(requests []Attributes) (n int) {
 // size returns the bytes of text in a request.
 func (a *Attributes) size() int {
 	n := len(a.Verb) + len(a.Path) + len(a.Group) + len(a.Version) + len(a.Resource) + len(a.Subresource) + len(a.Namespace) + len(a.Name)
-	n += len(a.User.Name) + len(a.User.UID)
+	n += len(a.FieldSelector) + len(a.LabelSelector) + len(a.User.Name) + len(a.User.UID)
 	for _, group := range a.User.Groups {
 		n += len(group)
 	}

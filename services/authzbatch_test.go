@@ -62,6 +62,7 @@ func TestAuthorizeAll(t *testing.T) {
 		"as many as fit":   {numbered(256, services.UserInfo{}), []int{256}},
 		"more":             {numbered(600, services.UserInfo{}), []int{256, 256, 88}},
 		"long ones":        {numbered(5, long), []int{2, 2, 1}},
+		"long selectors":   {selecting(numbered(5, services.UserInfo{}), strings.Repeat("x", 400<<10)), []int{2, 2, 1}},
 		"one that is huge": {append(numbered(2, huge), numbered(2, services.UserInfo{})...), []int{1, 1, 2}},
 	} {
 		b := &batching{}
@@ -87,6 +88,14 @@ func TestAuthorizeAll(t *testing.T) {
 			t.Fatalf("authz is away: %+v", r)
 		}
 	}
+}
+
+// selecting adds a label selector to requests.
+func selecting(requests []services.Attributes, selector string) []services.Attributes {
+	for i := range requests {
+		requests[i].LabelSelector = selector
+	}
+	return requests
 }
 
 // TestAuthorizeAllWithoutBatches: an Authz without batches, and one of an older release, is asked
