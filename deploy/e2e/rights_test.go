@@ -27,7 +27,8 @@ func TestRightsInOneProcess(t *testing.T) {
 }
 
 // TestRightsOfProcesses restores default roles with two front doors at the same time, shows
-// the watches of both, and applies an AdmissionService that counts at both.
+// the watches of both, applies an AdmissionService that counts at both, and divides the seats of
+// a priority level between them.
 func TestRightsOfProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and starts twelve processes")
@@ -49,5 +50,7 @@ func TestRightsOfProcesses(t *testing.T) {
 	rightsBodies(t, first)
 	t.Run("Watches", func(t *testing.T) { observed(t, first, second) })
 	t.Run("AdmissionServices", func(t *testing.T) { delegates.ServicesOf(t, first, second) })
-	t.Run("A front door dies", func(t *testing.T) { observedDeath(t, s, first, "frontdoor-2") })
+	t.Run("Seats", func(t *testing.T) {
+		sharedSeats(t, first, second, func() { observedDeath(t, s, first, "frontdoor-2") })
+	})
 }
