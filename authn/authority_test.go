@@ -52,7 +52,7 @@ func (a *authority) client(t *testing.T, name string, organizations ...string) [
 	return [][]byte{der}
 }
 
-func newKey(t *testing.T) *ecdsa.PrivateKey {
+func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

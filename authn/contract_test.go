@@ -155,7 +155,7 @@ func TestProxy(t *testing.T) {
 
 // started starts the service with these flags until the end of the test and returns its
 // contract.
-func started(t *testing.T, args ...string) services.Authn {
+func started(t testing.TB, args ...string) services.Authn {
 	t.Helper()
 	a, err := start(t, args...)
 	if err != nil {
@@ -164,12 +164,12 @@ func started(t *testing.T, args ...string) services.Authn {
 	return a
 }
 
-func start(t *testing.T, args ...string) (services.Authn, error) {
+func start(t testing.TB, args ...string) (services.Authn, error) {
 	t.Helper()
 	return startOn(t, fake.New(t), args...)
 }
 
-func startOn(t *testing.T, cluster *fake.Cluster, args ...string) (services.Authn, error) {
+func startOn(t testing.TB, cluster *fake.Cluster, args ...string) (services.Authn, error) {
 	t.Helper()
 	var offered services.Authn
 	user := run.Service{Name: "frontdoor", Needs: []run.Dependency{contract.Authn}, Start: func(ctx context.Context, n *run.Node) (err error) {
@@ -189,7 +189,7 @@ func tokens(t *testing.T, lines ...string) string {
 	return write(t, strings.Join(lines, "\n"))
 }
 
-func write(t *testing.T, content string) string {
+func write(t testing.TB, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {

@@ -32,7 +32,7 @@ type provider struct {
 }
 
 // newProvider starts an issuer, whose key has the same ID as those of all others.
-func newProvider(t *testing.T) *provider {
+func newProvider(t testing.TB) *provider {
 	t.Helper()
 	p := &provider{key: newKey(t)}
 	mux := http.NewServeMux()
@@ -58,7 +58,7 @@ func (p *provider) handle(path string, body func(*http.Request) string) {
 }
 
 // raw signs a payload.
-func (p *provider) raw(t *testing.T, keyID, payload string) string {
+func (p *provider) raw(t testing.TB, keyID, payload string) string {
 	t.Helper()
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: p.key, KeyID: keyID}}, nil)
 	if err != nil {

@@ -151,7 +151,7 @@ func openIDIssuer(t *testing.T, keys ...jose.JSONWebKey) *httptest.Server {
 
 // awaitToken authenticates with a token, again until the issuer is discovered, which happens
 // while serving.
-func awaitToken(t *testing.T, a services.Authn, c services.Credentials) (got services.Authentication, err error) {
+func awaitToken(t testing.TB, a services.Authn, c services.Credentials) (got services.Authentication, err error) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; {
 		if got, err = a.Authenticate(t.Context(), c); err == nil || time.Now().After(end) {
