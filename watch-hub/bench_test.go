@@ -88,7 +88,7 @@ func BenchmarkHubToFollower(b *testing.B) {
 			Object: services.Object{Key: key, Revision: revision, UID: "uid", JSON: json, Labels: labels}, OldLabels: labels,
 		}}})
 	}
-	hub.publish()
+	hub.publish(time.Now())
 	hub.tell(time.Now())
 	<-done
 	b.ReportMetric(float64(b.N)/time.Since(start).Seconds(), "changes/s")

@@ -197,8 +197,8 @@ func (h *Hub) follow(ctx context.Context) error {
 				return err
 			}
 			h.take(run)
-		case <-h.publisher.due():
-			h.publish()
+		case <-h.publisher.waited():
+			h.publish(time.Now())
 		case <-h.election.won():
 			h.tell(time.Now())
 		case now := <-expire.C:
@@ -297,7 +297,7 @@ func (h *Hub) take(run history.Run) {
 		h.publisher.add(c)
 	}
 	if h.publisher.ready(now) {
-		h.publish()
+		h.publish(now)
 	}
 	pause := idleEvery
 	if bus.Private(h.config.Bus) {
@@ -314,15 +314,15 @@ func (h *Hub) take(run history.Run) {
 
 // publish sends the pending messages. It announces progress if a change fits into no
 // message, so that followers fetch it.
-func (h *Hub) publish() {
-	if whole := h.publisher.flush(); !whole {
-		h.tell(time.Now())
+func (h *Hub) publish(now time.Time) {
+	if whole := h.publisher.flush(now); !whole {
+		h.tell(now)
 	}
 }
 
 // tell publishes the progress, after all changes that it includes.
 func (h *Hub) tell(now time.Time) {
-	h.publisher.flush()
+	h.publisher.flush(now)
 	progress := h.window.Progress()
 	h.publisher.progress(progress)
 	h.told, h.publishedThrough = now, progress.Through

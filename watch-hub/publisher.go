@@ -18,9 +18,13 @@ import (
 )
 
 const (
-	// tick is the minimum time between two publications: a change after a pause is
-	// published at once; under load the changes of a tick share messages.
-	tick = 2 * time.Millisecond
+	// tick is the average time between publications under load, whose changes then share
+	// messages.
+	tick = 500 * time.Microsecond
+	// ahead is how far publications may be ahead of one per tick. As long as there are fewer,
+	// each change is published at once: a deletion usually follows another change of the
+	// object within milliseconds, and its author then expects it in its cache.
+	ahead = 32 * tick
 	// messageBytes is the size at which a message is full. A single change may be
 	// larger.
 	messageBytes = 256 << 10
@@ -38,7 +42,7 @@ type publisher struct {
 	sealer *seal.Sealer        // with the key of the previous message
 	sealed []byte              // the previous message, sealed
 	open   map[resource.GroupResource]*message
-	last   time.Time // of the last flush
+	due    time.Time // the time of the next flush with one per tick
 	timer  *time.Timer
 	free   [][]byte // buffers to reuse
 	broken bool     // a change since the last flush could not be published
@@ -82,26 +86,29 @@ func (p *publisher) add(c services.Change) {
 }
 
 // ready reports whether there are changes and they may be published now. If it is too
-// early, due fires when they may.
+// early, waited fires when they may.
 func (p *publisher) ready(now time.Time) bool {
 	if len(p.open) == 0 {
 		return false
 	}
-	since := now.Sub(p.last)
-	if since < tick {
-		p.timer.Reset(tick - since)
+	from := p.due.Add(-ahead)
+	if from.After(now) {
+		p.timer.Reset(from.Sub(now))
 	}
-	return since >= tick
+	return !from.After(now)
 }
 
-// due fires when the pending messages are to be flushed.
-func (p *publisher) due() <-chan time.Time { return p.timer.C }
+// waited fires when the pending messages are to be flushed.
+func (p *publisher) waited() <-chan time.Time { return p.timer.C }
 
 // flush publishes the pending messages. It returns false if a change was lost since the
 // last flush.
-func (p *publisher) flush() (whole bool) {
+func (p *publisher) flush(now time.Time) (whole bool) {
 	if len(p.open) > 0 {
-		p.last = time.Now()
+		if p.due.Before(now) {
+			p.due = now
+		}
+		p.due = p.due.Add(tick)
 	}
 	for _, m := range p.open {
 		p.send(m)

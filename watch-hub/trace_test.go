@@ -27,6 +27,7 @@ func TestChangesNameTheTraceOfTheirWrite(t *testing.T) {
 	}
 	etcd, nats := testbed.StartEtcd(t), testbed.StartNATS(t)
 	hub := startHub(t, etcd, nats.Connect(), func(c *Config) { c.Tracer = tracer })
+	(&rig{etcd: etcd, nats: nats, hub: hub, bus: nats.Connect()}).untilPublishing(t, hub) // what it replays has no spans
 	first := etcd.Write(pod("first"), "value")
 	stream, err := changes.Source{Bus: nats.Connect(), Hub: hub}.Follow(t.Context(), pods, first)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/portico-platform/portico/deploy/bench/internal/deletion"
 	"github.com/portico-platform/portico/deploy/internal/load"
 	"github.com/portico-platform/portico/deploy/internal/load/events"
 	"github.com/portico-platform/portico/deploy/internal/load/wire"
@@ -57,6 +58,15 @@ func idle(watchers int) func(context.Context, *measurement) error {
 		return m.measure(ctx, func() (load.Samples, error) {
 			return load.Samples{Operations: int(idleTime / time.Second)}, load.Pause(ctx, idleTime)
 		})
+	}
+}
+
+// deletions measures when a deletion reaches a watcher, while others make changes at times the
+// rate of the flags.
+func deletions(times int) func(context.Context, *measurement) error {
+	return func(ctx context.Context, m *measurement) error {
+		l := deletion.Load{Server: m.at(), Path: changes, Rate: times * m.settings.rate, Duration: m.settings.duration}
+		return m.measure(ctx, func() (load.Samples, error) { return l.Run(ctx) })
 	}
 }
 
