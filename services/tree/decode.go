@@ -112,6 +112,8 @@ type parser struct {
 	text    string
 	at      int
 	pending *pending
+	// inMetadata and inOwners are set in the metadata of the object and in its managedFields.
+	inMetadata, inOwners bool
 }
 
 // peek returns the next character, 0 at the end.
@@ -178,7 +180,7 @@ func (p *parser) object(depth int) (map[string]any, bool) {
 		if !ok || !p.take(':') {
 			return nil, false
 		}
-		value, ok := p.value(depth)
+		value, ok := p.member(name, depth)
 		if !ok {
 			return nil, false
 		}
@@ -190,6 +192,21 @@ func (p *parser) object(depth int) (map[string]any, bool) {
 			return nil, false
 		}
 	}
+}
+
+// member parses the value of a member of an object at a depth, which is 1 for the outermost one.
+func (p *parser) member(name string, depth int) (any, bool) {
+	switch depth {
+	case 1:
+		p.inMetadata = name == "metadata"
+	case 2:
+		p.inOwners = p.inMetadata && name == "managedFields"
+	case 4: // of an item of a list
+		if p.inOwners && name == "fieldsV1" {
+			return p.fieldSet(depth)
+		}
+	}
+	return p.value(depth)
 }
 
 // object returns the members from an index, unless two have the same name.

@@ -53,6 +53,11 @@ func (p *pending) appendValue(dst []byte, value any, left int) ([]byte, error) {
 	case float64:
 		return appendFloat(dst, v)
 	case map[string]any:
+		if p.owners && len(v) > 0 {
+			if text := shared.encoded(v); text != "" {
+				return append(dst, text...), nil
+			}
+		}
 		return p.appendObject(dst, v, left)
 	case []any:
 		return p.appendList(dst, v, left)
@@ -80,9 +85,12 @@ func (p *pending) appendObject(dst []byte, object map[string]any, left int) (_ [
 			dst = append(dst, ',')
 		}
 		dst = append(appendString(dst, members[i].name), ':')
+		outer := p.owners
+		p.owners = outer || members[i].name == "fieldsV1"
 		if dst, err = p.appendValue(dst, members[i].value, left-1); err != nil {
 			return dst, err
 		}
+		p.owners = outer
 	}
 	p.members = p.members[:first]
 	return append(dst, '}'), nil

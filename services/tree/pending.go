@@ -8,6 +8,7 @@ type pending struct {
 	members []member
 	items   []any
 	text    []byte // that encoding has made
+	owners  bool   // the encoding is in a fieldsV1, of which parts may be shared
 }
 
 type member struct {
@@ -30,6 +31,6 @@ func (p *pending) free() {
 	}
 	clear(p.members[:cap(p.members)])
 	clear(p.items[:cap(p.items)])
-	p.members, p.items = p.members[:0], p.items[:0]
+	p.members, p.items, p.owners = p.members[:0], p.items[:0], false
 	pendings.Put(p)
 }

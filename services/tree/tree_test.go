@@ -25,6 +25,11 @@ func agree(t *testing.T, raw []byte) {
 	if ok && (!Equal(got, want) || !Equal(Copy(got), want)) {
 		t.Errorf("%q: a copy differs", raw)
 	}
+	for range 2 { // now parts of it may be shared
+		if again, repeated := DecodePlain(raw); repeated != ok || ok && !reflect.DeepEqual(again, want) {
+			t.Errorf("%q: later got %#v, %v; want %#v", raw, again, repeated, want)
+		}
+	}
 }
 
 func TestDecodesLikeTheLibrary(t *testing.T) {
@@ -39,6 +44,9 @@ func TestDecodesLikeTheLibrary(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	for _, sample := range samples {
 		f.Add([]byte(sample))
+	}
+	for _, set := range []string{`{"f:a":{".":{},"k:{\"x\":1}":{}}}`, `{"f:a":{ }}`, `{"f:a":{}`, `{"a":1,"a":2}`, `[]`, `{"f:a":"\`} {
+		f.Add([]byte(owned(set)))
 	}
 	f.Fuzz(agree)
 }
