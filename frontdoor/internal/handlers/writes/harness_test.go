@@ -51,9 +51,23 @@ func newClient(t testing.TB, store services.Store, network string) *client {
 		Addresses: serviceips.New(serviceips.Config{Store: store, Networks: networks, NodePorts: ports, Log: log})}}
 }
 
-// do sends a request and returns the object of the response. The method APPLY is a
-// server-side apply.
+// do sends a request and returns the object of the response.
 func (c *client) do(method, path, body string) (map[string]any, error) {
+	c.t.Helper()
+	raw, err := c.bytes(method, path, body)
+	if err != nil {
+		return nil, err
+	}
+	var object map[string]any
+	if err := json.Unmarshal(raw, &object); err != nil {
+		c.t.Error(err)
+	}
+	return object, nil
+}
+
+// bytes sends a request and returns the body of the response. The method APPLY is a
+// server-side apply.
+func (c *client) bytes(method, path, body string) ([]byte, error) {
 	c.t.Helper()
 	media := "application/json"
 	switch method {
@@ -80,11 +94,7 @@ func (c *client) do(method, path, body string) (map[string]any, error) {
 	if err := serve(w, req); err != nil {
 		return nil, err
 	}
-	var object map[string]any
-	if err := json.Unmarshal(w.Body.Bytes(), &object); err != nil {
-		c.t.Error(err)
-	}
-	return object, nil
+	return w.Body.Bytes(), nil
 }
 
 // must is do for a request that must succeed.

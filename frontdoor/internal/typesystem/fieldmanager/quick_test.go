@@ -1,6 +1,7 @@
 package fieldmanager
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -53,6 +54,30 @@ func TestQuickAgrees(t *testing.T) {
 				t.Errorf("only %d of %d writes are quick", r.quick, r.all)
 			}
 		})
+	}
+}
+
+// TestUsualFields creates objects with the same fields again and again, whose managedFields are
+// made once, and between them some that differ a little.
+func TestUsualFields(t *testing.T) {
+	b := newBench(t, vocabulary.Platform())
+	ty := b.lookup(t, "/v1/services")
+	const same = `[{port: 1, name: a}, {port: 2, name: b}, {port: 3, name: c}]`
+	for i, ports := range []string{same, same, same, `[{port: 3, name: c}, {port: 2, name: b}, {port: 1, name: a}]`, `[{port: 1, name: a}, {port: 1, name: b}, {port: 2, name: c}]`,
+		`[{port: 1, name: a}, {port: 2, name: b}]`, `[{port: 1, name: a}, {port: 2, name: b}, {port: 4, name: c}]`, `[{port: 1, name: a}, {port: 2, name: b}, {port: 3, targetPort: 1}]`,
+		`[{port: 1, name: a}, {port: 2, name: b}, {port: 3, name: [x]}]`, `[{port: 1, name: a}, {port: 2, name: b}, {port: 3, name: null}]`, `[]`, same} {
+		service := decodeYAML(t, `{apiVersion: v1, kind: Service, metadata: {name: a, labels: {app: web}, finalizers: [x/a]}, spec: {selector: {a: b}, ports: `+ports+`}}`)
+		c := Change{Type: ty, New: service, Manager: "m"}
+		list, ok := b.trackQuickly(c, nil, nil)
+		err := b.trackFully(c, nil, nil)
+		unlike := ports != same && (i == 4 || i == 8)
+		if ok == unlike || ok && (err != nil || !tree.Equal(list, ownersOf(service))) {
+			t.Errorf("%s: quick is %v: %s; full: %s, %v", ports, ok, dump(t, list), dump(t, ownersOf(service)), err)
+		}
+		got, err := tree.Append(nil, list)
+		if want, _ := json.Marshal(append([]any{}, list...)); err != nil || string(got) != string(want) {
+			t.Errorf("%s is encoded as %s, %v", want, got, err)
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ func (t *Type) compareLeaves(before, after any) (Difference, bool) {
 	if tree.Equal(before, after) || value.Equals(value.NewValueInterface(before), value.NewValueInterface(after)) {
 		return Difference{}, true
 	}
-	return Difference{Changed: Tree{}}, true
+	return Difference{Changed: leaf}, true
 }
 
 func (t *Type) compareObjects(before, after map[string]any) (d Difference, ok bool) {

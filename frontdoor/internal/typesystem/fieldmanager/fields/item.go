@@ -37,10 +37,16 @@ func (k key) of(item map[string]any) (value any, given bool) {
 // name returns the name under which an item is recorded. The item must have a key.
 func (t *Type) name(item any) string {
 	var buffer [128]byte
+	return string(t.appendName(buffer[:0], item))
+}
+
+// appendName appends the name of an item.
+func (t *Type) appendName(b []byte, item any) []byte {
 	if len(t.keys) == 0 {
-		return string(appendPlain(append(buffer[:0], "v:"...), item))
+		return appendPlain(append(b, "v:"...), item)
 	}
-	b, m := append(buffer[:0], "k:{"...), item.(map[string]any)
+	m := item.(map[string]any)
+	b = append(b, "k:{"...)
 	for _, k := range t.keys {
 		value, given := k.of(m)
 		if !given {
@@ -52,7 +58,7 @@ func (t *Type) name(item any) string {
 		b = append(append(append(b, '"'), k.name...), '"', ':')
 		b = appendPlain(b, value)
 	}
-	return string(append(b, '}'))
+	return append(b, '}')
 }
 
 // names returns the items of a list by name. ok is false when an item has no key, or the

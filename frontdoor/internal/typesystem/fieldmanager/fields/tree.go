@@ -5,6 +5,9 @@ package fields
 // set if its tree is empty or contains a dot. Trees are immutable and share their parts.
 type Tree = map[string]any
 
+// leaf is the tree of a field without fields below it. Like all trees it is never modified.
+var leaf = Tree{}
+
 // self is the member that marks a field with others below it as part of the set.
 const self = "."
 
@@ -27,9 +30,9 @@ func node(children Tree, member bool) Tree {
 	case len(children) == 0 && !member:
 		return nil
 	case len(children) == 0:
-		return Tree{}
+		return leaf
 	case member:
-		children[self] = Tree{}
+		children[self] = leaf
 	}
 	return children
 }

@@ -26,7 +26,7 @@ const (
 	list
 )
 
-// Type is a compiled schema. It is immutable and may be used concurrently; recursive types
+// Type is a compiled schema. It may be used concurrently; recursive types
 // make cycles.
 type Type struct {
 	shape  shape
@@ -39,6 +39,8 @@ type Type struct {
 	item *Type
 	// keys identify the items of a list; a list without keys is a set of scalars.
 	keys []key
+	// usual are the trees of earlier values.
+	usual usual
 }
 
 // key is a field that identifies items, with its default value; nil if it has none.

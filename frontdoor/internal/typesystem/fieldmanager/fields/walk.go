@@ -61,41 +61,47 @@ func (t *Type) configuredItems(items []any) (below Tree, member, ok bool) {
 func (t *Type) whole(value any) (Tree, bool) {
 	switch v := value.(type) {
 	case map[string]any:
-		if t.shape != object || t.atomic {
-			return Tree{}, t.fits(value, false)
+		if t.shape == object && !t.atomic {
+			return t.repeat(value, len(v), func() (Tree, bool) { return t.wholeObject(v) })
 		}
-		tree := make(Tree, len(v)+1)
-		for name, value := range v {
-			f := t.field(name)
-			if f == nil {
-				return nil, false
-			}
-			inside, ok := f.whole(value)
-			if !ok {
-				return nil, false
-			}
-			tree["f:"+name] = inside
-		}
-		return node(tree, true), true
 	case []any:
-		if t.shape != list || t.atomic {
-			return Tree{}, t.fits(value, false)
+		if t.shape == list && !t.atomic {
+			return t.repeat(value, len(v), func() (Tree, bool) { return t.wholeList(v) })
 		}
-		tree := make(Tree, len(v)+1)
-		for _, item := range v {
-			if !t.hasKey(item) {
-				return nil, false
-			}
-			inside, ok := t.item.whole(item)
-			if !ok {
-				return nil, false
-			}
-			tree[t.name(item)] = inside
-		}
-		distinct := len(tree) == len(v)
-		return node(tree, true), distinct
 	}
-	return Tree{}, t.fits(value, false)
+	return leaf, t.fits(value, false)
+}
+
+func (t *Type) wholeObject(v map[string]any) (Tree, bool) {
+	tree := make(Tree, len(v)+1)
+	for name, value := range v {
+		f := t.field(name)
+		if f == nil {
+			return nil, false
+		}
+		inside, ok := f.whole(value)
+		if !ok {
+			return nil, false
+		}
+		tree["f:"+name] = inside
+	}
+	return node(tree, true), true
+}
+
+func (t *Type) wholeList(v []any) (Tree, bool) {
+	tree := make(Tree, len(v)+1)
+	for _, item := range v {
+		if !t.hasKey(item) {
+			return nil, false
+		}
+		inside, ok := t.item.whole(item)
+		if !ok {
+			return nil, false
+		}
+		tree[t.name(item)] = inside
+	}
+	distinct := len(tree) == len(v)
+	return node(tree, true), distinct
 }
 
 // Agree reports whether recorded fields are consistent with the schema: the parts of an
