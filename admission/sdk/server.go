@@ -19,6 +19,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/rpc"
+	"github.com/portico-platform/portico/services/rpc/window"
 )
 
 const (
@@ -95,12 +96,12 @@ func (s *Server) listenRPC() (err error) {
 	if l, s.Address, err = s.listen("--address", s.options.Address); err != nil {
 		return err
 	}
-	s.rpc = grpc.NewServer(
+	s.rpc = grpc.NewServer(append(window.Server(),
 		grpc.Creds(credentials.NewTLS(identity.config(tls.VersionTLS13, "h2"))),
 		grpc.MaxRecvMsgSize(s.options.MaxRequestBytes),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveEvery, Timeout: keepaliveEvery / 2, MaxConnectionAge: connectionAge, MaxConnectionAgeGrace: time.Minute}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveEvery / 2, PermitWithoutStream: true}),
-	)
+	)...)
 	rpc.RegisterAdmission(s.rpc, s.admission)
 	rpc.RegisterAdmissionBatch(s.rpc, services.Batched(s.admission))
 	s.health = health.NewServer()

@@ -21,6 +21,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/locate"
 	"github.com/portico-platform/portico/services/rpc"
+	"github.com/portico-platform/portico/services/rpc/window"
 )
 
 const (
@@ -144,7 +145,7 @@ func (p *Pool) dial(address, serverName string) (target, error) {
 	secured := credentials.NewTLS(p.config.tlsConfig(serverName))
 	watch := breaker.New(breaker.Config{Service: address, Credentials: secured,
 		Armed: func() bool { return time.Since(p.opened) > startFor }, Repeatable: func(string) bool { return true }})
-	conn, err := grpc.NewClient("passthrough:///"+address, append(watch.Options(),
+	conn, err := grpc.NewClient("passthrough:///"+address, append(append(window.Client(), watch.Options()...),
 		grpc.WithTransportCredentials(secured),
 		grpc.WithDefaultServiceConfig(healthy),
 		grpc.WithIdleTimeout(0),

@@ -18,6 +18,7 @@ import (
 	"github.com/portico-platform/portico/services/endpoint"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/expiry"
+	"github.com/portico-platform/portico/services/rpc/window"
 )
 
 const (
@@ -48,13 +49,13 @@ func Flags(fs *pflag.FlagSet) {
 // DialOptions returns the options of every connection to etcd: they track which requests
 // were sent, and bound the reconnect backoff to half a second.
 func DialOptions() []grpc.DialOption {
-	return []grpc.DialOption{
+	return append(window.Client(),
 		grpc.WithStatsHandler(tracker{}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
 			MinConnectTimeout: connectWait,
 		}),
-	}
+	)
 }
 
 // dial returns a client without waiting for the servers. Node.Monitor logs the state of

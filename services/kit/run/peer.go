@@ -17,6 +17,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/run/breaker"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 	"github.com/portico-platform/portico/services/kit/tracing"
+	"github.com/portico-platform/portico/services/rpc/window"
 )
 
 const (
@@ -64,7 +65,7 @@ func (n *Node) DialPeer(service string, repeatable func(method string) bool, opt
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
 			MinConnectTimeout: 5 * time.Second,
 		}),
-	}...), resolvers...), options...)...)
+	}...), append(window.Client(), resolvers...)...), options...)...)
 	if err != nil {
 		return nil, Usagef("--%s: %v", flag.Name, err)
 	}

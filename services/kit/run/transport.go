@@ -16,6 +16,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/run/expiry"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
+	"github.com/portico-platform/portico/services/rpc/window"
 )
 
 const (
@@ -150,7 +151,7 @@ func newServer(i *peertls.Identity, interceptors []grpc.UnaryServerInterceptor) 
 	for i, intercept := range interceptors {
 		streams[i] = streamed(intercept)
 	}
-	return grpc.NewServer(
+	return grpc.NewServer(append(window.Server(),
 		grpc.Creds(i.Server()),
 		grpc.ChainUnaryInterceptor(interceptors...),
 		grpc.ChainStreamInterceptor(streams...),
@@ -161,5 +162,5 @@ func newServer(i *peertls.Identity, interceptors []grpc.UnaryServerInterceptor) 
 			MaxConnectionAge: connectionAge, MaxConnectionAgeGrace: time.Minute,
 		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveEvery / 2, PermitWithoutStream: true}),
-	)
+	)...)
 }

@@ -8,6 +8,8 @@ import (
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+
+	"github.com/portico-platform/portico/services/rpc/window"
 )
 
 const (
@@ -21,8 +23,8 @@ const (
 // closes the probed one if there is no response, so that its calls can use another
 // replica. gRPC's own keepalive takes three times as long.
 func (b *Breaker) probe(c *watched, address string) {
-	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(b.config.Credentials.Clone()),
-		grpc.WithDisableServiceConfig(), grpc.WithIdleTimeout(0))
+	conn, err := grpc.NewClient("passthrough:///"+address, append(window.Client(),
+		grpc.WithTransportCredentials(b.config.Credentials.Clone()), grpc.WithDisableServiceConfig(), grpc.WithIdleTimeout(0))...)
 	if err != nil {
 		return // gRPC's own keepalive remains
 	}
