@@ -3,9 +3,9 @@ module github.com/portico-platform/portico/services
 go 1.26.0
 
 require (
-	github.com/evanphx/json-patch/v5 v5.9.11
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
+	gopkg.in/evanphx/json-patch.v4 v4.13.0
 	k8s.io/apimachinery v0.37.2
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
 	sigs.k8s.io/yaml v1.6.0

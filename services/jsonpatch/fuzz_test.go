@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"testing"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
-
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -34,9 +32,7 @@ func FuzzApply(f *testing.F) {
 		}
 		want := object
 		if len(operations) > 0 {
-			options := jsonpatch.NewApplyOptions()
-			options.AccumulatedCopySizeLimit = MaxBytes
-			if want, err = operations.ApplyWithOptions(object, options); err != nil {
+			if want, err = operations.Apply(object); err != nil {
 				t.Fatalf("accepted a patch that the library rejects: %v", err)
 			}
 		}

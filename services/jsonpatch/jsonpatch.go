@@ -10,10 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/limit"
@@ -54,14 +53,12 @@ func Apply(ctx context.Context, object, patch []byte) ([]byte, error) {
 		return nil, limit.Exceeded(limit.Patch, services.TooLarge("A JSON patch of %d operations may be applied to an object of %d bytes, and this one has %d: use fewer operations, or a merge patch",
 			len(operations), maxWork/len(operations), len(object)))
 	}
-	options := jsonpatch.NewApplyOptions()
-	options.AccumulatedCopySizeLimit = MaxBytes
 	for len(operations) > 0 {
 		if ctx.Err() != nil {
 			return nil, limit.Exceeded(limit.Time, services.AsStatus(ctx.Err()))
 		}
 		batch := min(len(operations), max(16, batchWork/(len(object)+1)))
-		if object, err = apply(operations[:batch], object, options); err != nil {
+		if object, err = apply(operations[:batch], object); err != nil {
 			return nil, libraryError(err)
 		}
 		if len(object) > MaxBytes {
@@ -75,14 +72,14 @@ func Apply(ctx context.Context, object, patch []byte) ([]byte, error) {
 	return object, nil
 }
 
+// The library has this limit for the whole process.
+func init() { jsonpatch.AccumulatedCopySizeLimit = MaxBytes }
+
 // decode returns the operations of a patch. Operations that are objects but no
 // operations cannot be applied to anything: that is not a malformed patch (400) but 422.
 func decode(patch []byte) (jsonpatch.Patch, error) {
 	operations, err := jsonpatch.DecodePatch(patch)
 	if err == nil {
-		for _, o := range operations {
-			replaceMissing(o)
-		}
 		return operations, nil
 	}
 	var objects []map[string]json.RawMessage
@@ -92,29 +89,18 @@ func decode(patch []byte) (jsonpatch.Patch, error) {
 	return nil, services.BadRequest("error decoding patch: %v", err)
 }
 
-// replaceMissing lets a replace operation set a missing field of an object, as in Kubernetes:
-// to replace a field is to add it. Items of lists are left as they are.
-func replaceMissing(o jsonpatch.Operation) {
-	path, err := o.Path()
-	name := path[strings.LastIndexByte(path, '/')+1:]
-	if _, number := strconv.Atoi(name); o.Kind() == "replace" && err == nil && path != "" && name != "-" && number != nil {
-		add := json.RawMessage(`"add"`)
-		o["op"] = &add
-	}
-}
-
 // errPanic is the error of a patch on which the library panics.
 var errPanic = errors.New("the patch cannot be applied to the object")
 
 // apply applies operations. The library dereferences nil pointers for some operations
 // on the whole document.
-func apply(operations jsonpatch.Patch, object []byte, options *jsonpatch.ApplyOptions) (patched []byte, err error) {
+func apply(operations jsonpatch.Patch, object []byte) (patched []byte, err error) {
 	defer func() {
 		if recover() != nil {
 			patched, err = nil, errPanic
 		}
 	}()
-	return operations.ApplyWithOptions(object, options)
+	return operations.Apply(object)
 }
 
 // libraryError returns the 422 for an error of the library.

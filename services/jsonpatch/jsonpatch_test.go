@@ -83,12 +83,13 @@ func TestStopsWhenTheClientLeaves(t *testing.T) {
 // a list lacks.
 func TestReplaceMissing(t *testing.T) {
 	for patch, want := range map[string]string{
-		`[{"op":"replace","path":"/a","value":1}]`:        `{"l":[1],"a":1}`,
-		`[{"op":"replace","path":"/l/0","value":2}]`:      `{"l":[2]}`,
-		`[{"op":"replace","path":"/l/1","value":2}]`:      "",
-		`[{"op":"replace","path":"/l/-","value":2}]`:      "",
-		`[{"op":"replace","path":"/none/a","value":1}]`:   "",
-		`[{"op":"replace","path":"","value":{"b":true}}]`: `{"b":true}`,
+		`[{"op":"replace","path":"/a","value":1}]`:                                         `{"a":1,"l":[1]}`,
+		`[{"op":"add","path":"/","value":{"b":[]}},{"op":"add","path":"//b/-","value":1}]`: `{"":{"b":[1]},"l":[1]}`, // a member without a name
+		`[{"op":"replace","path":"/l/0","value":2}]`:                                       `{"l":[2]}`,
+		`[{"op":"replace","path":"/l/1","value":2}]`:                                       "",
+		`[{"op":"replace","path":"/l/-","value":2}]`:                                       "",
+		`[{"op":"replace","path":"/none/a","value":1}]`:                                    "",
+		`[{"op":"replace","path":"","value":{"b":true}}]`:                                  `{"b":true}`,
 	} {
 		got, err := Apply(t.Context(), []byte(`{"l":[1]}`), []byte(patch))
 		if string(got) != want || (err == nil) == (want == "") {
