@@ -10,6 +10,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
 )
 
@@ -71,6 +72,10 @@ func ParseReadOptions(r *Request) (ReadOptions, error) {
 	causes := o.listCauses(version)
 	if r.Verb == "watch" {
 		causes = o.watchCauses()
+		later := !r.Engine.Types.Release().Before(release.V136)
+		if later && o.Match == "" && o.InitialEvents == nil && o.Token != "" && (version == "" || version == "0") {
+			causes = append(causes, forbidden(fieldMatch, besidesTokens)) // such a watch requires initial events
+		}
 	}
 	if len(causes) > 0 {
 		refused := r.invalidOptions("ListOptions", causes)

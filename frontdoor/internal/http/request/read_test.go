@@ -10,6 +10,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/release"
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // TestReadConsistency checks each cell of the "Get" and "List" tables of the
@@ -58,7 +60,7 @@ func TestReadConsistency(t *testing.T) {
 // asking returns a request with these parameters.
 func asking(verb, query string, t *catalogue.Type) *Request {
 	values, _ := url.ParseQuery(query)
-	return &Request{Verb: verb, Query: values, Type: t, Engine: &typesystem.Engine{}}
+	return &Request{Verb: verb, Query: values, Type: t, Engine: &typesystem.Engine{Types: &catalogue.Catalogue{}}}
 }
 
 func TestMalformedReadOptions(t *testing.T) {
@@ -135,6 +137,23 @@ func TestContradictingReadOptions(t *testing.T) {
 		s := services.AsStatus(err)
 		if s == nil || s.Code != http.StatusBadRequest || s.Details.Kind != "ListOptions" || len(s.Details.Causes) != c.causes {
 			t.Errorf("%s ?%s: got %v, want %d causes", c.verb, c.query, err, c.causes)
+		}
+	}
+}
+
+// TestWatchWithToken: from release 1.36 on a watch from any version requires initial events,
+// with which a token is forbidden.
+func TestWatchWithToken(t *testing.T) {
+	types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s(), Release: release.V136})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for query, refused := range map[string]bool{"continue=x": true, "continue=x&resourceVersion=0": true, "continue=x&resourceVersion=": true, "resourceVersion=0": false} {
+		r := asking("watch", query, &catalogue.Type{})
+		r.Engine.Types = types
+		_, err := ParseReadOptions(r)
+		if refused != (err != nil) || refused && services.AsStatus(err).Details.Causes[0].Field != fieldMatch {
+			t.Errorf("watch ?%s: got %v, refused: %t", query, err, refused)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func (r *Field) Check(c *rules.Check, value any, at *field.Path) {
 		r.checkList(c, v, at)
 	case map[string]any:
 		if r.NotEmpty && len(v) == 0 {
-			c.Required(at, "")
+			c.Required(at, r.Missing)
 		}
 		if r.MaxItems > 0 && len(v) > r.MaxItems {
 			c.TooMany(at, len(v), r.MaxItems)
@@ -37,7 +37,7 @@ func (r *Field) Check(c *rules.Check, value any, at *field.Path) {
 		}
 	default:
 		if value == "" && r.NotEmpty {
-			c.Required(at, "")
+			c.Required(at, r.Missing)
 		} else if value != "" { // absent required values are reported elsewhere
 			r.CheckScalar(c, value, at)
 		}
@@ -46,7 +46,7 @@ func (r *Field) Check(c *rules.Check, value any, at *field.Path) {
 
 func (r *Field) checkList(c *rules.Check, items []any, at *field.Path) {
 	if r.NotEmpty && len(items) == 0 {
-		c.Required(at, "")
+		c.Required(at, r.Missing)
 	}
 	switch {
 	case r.MaxItems == 0 || len(items) <= r.MaxItems:

@@ -29,6 +29,8 @@ type Rules struct {
 	Fixed   []string `json:"fixed"`
 	Once    []string `json:"once"`
 	Mutable []string `json:"mutable"`
+	// Frozen fields are immutable, and not validated after the object has been created.
+	Frozen []string `json:"frozen"`
 	// Fields are the rules of single fields.
 	Fields map[string]*Field `json:"fields"`
 	// Specified maps the names of fields in the specification to those of the document. The
@@ -42,6 +44,9 @@ type Rules struct {
 	// Either lists fields of which exactly one must be set. The values of several are not
 	// validated.
 	Either []string `json:"either"`
+	// EitherSays is the message for none of them, and begins the one for several; "" for the
+	// usual ones.
+	EitherSays string `json:"eitherSays"`
 	// Choice is a union.
 	Choice *Choice `json:"choice"`
 	// Checks names functions that compare several fields.
@@ -137,6 +142,8 @@ func (r *Rules) IsOptional(name string) bool { return r != nil && slices.Contain
 func (r *Rules) IsBlank(name string) bool {
 	return r != nil && r.Fields[name] != nil && r.Fields[name].Blank
 }
+
+// IsRequired reports whether a field is one of Required. The receiver may be nil.
 func (r *Rules) IsRequired(name string) bool { return r != nil && slices.Contains(r.Required, name) }
 
 // Rename renames fields from the names of the specification to those of the document.
@@ -155,10 +162,9 @@ func (r *Rules) Rename(m map[string]any, v vocabulary.Vocabulary) {
 // Complete applies the defaults to an object, in place.
 func (r *Rules) Complete(m map[string]any, v vocabulary.Vocabulary) {
 	if r.ZeroIsNone {
-		for name := range r.Defaults {
-			if m[name] == int64(0) {
-				delete(m, name)
-			}
+		dropZeros(m, r.Defaults)
+		for _, c := range r.DefaultsWhen {
+			dropZeros(m, c.Set)
 		}
 	}
 	rules.Complete(m, r.Defaults)
@@ -169,6 +175,15 @@ func (r *Rules) Complete(m map[string]any, v vocabulary.Vocabulary) {
 	}
 	for _, derive := range r.DeriveFuncs {
 		derive(m, v)
+	}
+}
+
+// dropZeros removes numbers that are zero and have a default.
+func dropZeros(m, defaults map[string]any) {
+	for name := range defaults {
+		if m[name] == int64(0) {
+			delete(m, name)
+		}
 	}
 }
 

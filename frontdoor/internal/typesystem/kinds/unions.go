@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
@@ -77,10 +78,12 @@ func (r *Rules) checkEither(c *rules.Check, m map[string]any, at *field.Path) {
 	if len(r.Either) == 0 {
 		return
 	}
-	why := "must specify exactly one of " + strings.Join(r.Either, " and ")
+	why := cmp.Or(r.EitherSays, "must specify exactly one of "+strings.Join(r.Either, " and "))
 	switch n := len(given(m, r.Either)); {
 	case n == 0:
 		c.Required(at, why)
+	case n > 1 && r.EitherSays != "":
+		c.Invalid(at, nil, why+", but multiple fields are set")
 	case n > 1:
 		c.Forbidden(at, why)
 	}

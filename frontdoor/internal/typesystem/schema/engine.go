@@ -140,7 +140,7 @@ type Change struct {
 	Patched bool
 	// Feature reports whether a feature is on; nil means the defaults.
 	Feature func(string) bool
-	// Warn receives warnings about a custom object.
+	// Warn receives warnings about a valid object.
 	Warn func(texts ...string)
 }
 
@@ -165,7 +165,15 @@ func (e *Engine) ValidateChange(ctx context.Context, ch Change) error {
 		c.Add(causes...)
 		ch.Warn(warnings...)
 	}
-	return c.status(ch.Type, ch.Object)
+	group := ch.Type.Group
+	if ch.Type.Stored != nil {
+		group = ch.Type.Stored.Group // groups that share objects have the same errors
+	}
+	err := c.Status(group, ch.Type.Kind)
+	if warnings := c.Warned(); err == nil && len(warnings) > 0 {
+		ch.Warn(warnings...)
+	}
+	return err
 }
 
 // metadata validates the metadata of an object; virtual types need none.

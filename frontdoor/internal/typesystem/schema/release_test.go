@@ -16,11 +16,23 @@ func TestLaterRules(t *testing.T) {
 	types, engine := newEngineOf(t, release.V136)
 	const template = `template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}`
 	for name, c := range map[string]struct{ ty, object, want string }{
-		"job":               {"batch/v1/jobs", `spec: {` + template + `}`, "podReplacementPolicy: TerminatingOrFailed"},
-		"job per index":     {"batch/v1/jobs", `spec: {completionMode: Indexed, completions: 1, backoffLimitPerIndex: 1, ` + template + `}`, "backoffLimit: 2147483647"},
-		"job no index":      {"batch/v1/jobs", `spec: {backoffLimitPerIndex: 1, ` + template + `}`, "spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode"},
-		"job replacement":   {"batch/v1/jobs", `spec: {podReplacementPolicy: TerminatingOrFailed, podFailurePolicy: {rules: [{action: Ignore, onPodConditions: [{type: A}]}]}, ` + template + `}`, `spec.podReplacementPolicy: Unsupported value: "TerminatingOrFailed"`},
-		"job rule":          {"batch/v1/jobs", `spec: {podFailurePolicy: {rules: [{action: Perhaps}]}, ` + template + `}`, "spec.podFailurePolicy.rules[0].action: Unsupported value"},
+		"job":             {"batch/v1/jobs", `spec: {` + template + `}`, "podReplacementPolicy: TerminatingOrFailed"},
+		"job per index":   {"batch/v1/jobs", `spec: {completionMode: Indexed, completions: 1, backoffLimitPerIndex: 1, ` + template + `}`, "backoffLimit: 2147483647"},
+		"job no index":    {"batch/v1/jobs", `spec: {backoffLimitPerIndex: 1, ` + template + `}`, "spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode"},
+		"job replacement": {"batch/v1/jobs", `spec: {podReplacementPolicy: TerminatingOrFailed, podFailurePolicy: {rules: [{action: Ignore, onPodConditions: [{type: A}]}]}, ` + template + `}`, `spec.podReplacementPolicy: Unsupported value: "TerminatingOrFailed"`},
+		"job rule":        {"batch/v1/jobs", `spec: {podFailurePolicy: {rules: [{action: Perhaps}]}, ` + template + `}`, "spec.podFailurePolicy.rules[0].action: Unsupported value"},
+		"flow": {"flowcontrol.apiserver.platform.io/v1/flowschemas", `spec: {matchingPrecedence: -1, priorityLevelConfiguration: {name: a}, rules: [{subjects: [{kind: User, group: {name: a}}], resourceRules: [{verbs: [get, a], apiGroups: ["*", a], resources: [a], namespaces: [A]}], nonResourceRules: [{verbs: ["*", get], nonResourceURLs: [/a*]}]}]}`,
+			"spec.matchingPrecedence: Invalid value: -1: must be a positive value\nspec.rules[0].nonResourceRules[0].nonResourceURLs[0]: Invalid value: \"/a*\": wildcard can only do suffix matching\nspec.rules[0].nonResourceRules[0].verbs: Invalid value: [\"*\",\"get\"]: if '*' is present, must not specify other verbs\n" +
+				"spec.rules[0].resourceRules[0].apiGroups: Invalid value: [\"*\",\"a\"]: if '*' is present, must not specify other api groups\nspec.rules[0].resourceRules[0].namespaces[0]: Invalid value: \"A\": each member of this list must be '*' or a DNS-1123 label"},
+		"flow's verbs": {"flowcontrol.apiserver.platform.io/v1/flowschemas", `spec: {priorityLevelConfiguration: {name: a}, rules: [{subjects: [{kind: User, group: {name: a}}], nonResourceRules: [{verbs: [a], nonResourceURLs: [/]}]}]}`,
+			"verbs: Unsupported value: [\"a\"]: supported values: \"create\", \"delete\""},
+		"flow's subject": {"flowcontrol.apiserver.platform.io/v1/flowschemas", `spec: {priorityLevelConfiguration: {name: a}, rules: [{subjects: [{kind: User, group: {name: a}}], nonResourceRules: [{verbs: ["*"], nonResourceURLs: ["*"]}]}]}`,
+			"subjects[0].group: Forbidden: group is forbidden when subject kind is not 'Group'\nspec.rules[0].subjects[0].user: Required value: user is required when subject kind is 'User'"},
+		"level's queues": {"flowcontrol.apiserver.platform.io/v1/prioritylevelconfigurations", `spec: {type: Limited, limited: {limitResponse: {type: Reject, queuing: {queues: -1, handSize: 3}}}}`,
+			"spec.limited.limitResponse.queuing: Forbidden: must be nil if limited.limitResponse.type is not Limited\nspec.limited.limitResponse.queuing.handSize: Invalid value: 3: should not be greater than queues (-1)\nspec.limited.limitResponse.queuing.queues: Invalid value: -1: must be positive"},
+		"tokens in secrets": {"storage.platform.io/v1/csidrivers", `spec: {serviceAccountTokenInSecrets: false}`, "spec.serviceAccountTokenInSecrets: Invalid value: false: serviceAccountTokenInSecrets is set but no tokenRequests are specified"},
+		"driver's token":    {"storage.platform.io/v1/csidrivers", `spec: {tokenRequests: [{audience: a, expirationSeconds: 1}]}`, "spec.tokenRequests[0].expirationSeconds: Invalid value: 1: may not specify a duration less than 10 minutes"},
+		"capacity's class":  {"storage.platform.io/v1/csistoragecapacities", `storageClassName: A`, "storageClassName: Invalid value: \"A\": a lowercase RFC 1123 subdomain"},
 		"service":           {"v1/services", `spec: {clusterIP: None, ports: [{port: 80}]}`, "internalTrafficPolicy: Cluster"},
 		"job exit codes":    {"batch/v1/jobs", `spec: {podFailurePolicy: {rules: [{action: FailJob, onExitCodes: {operator: In, values: [0, 2, 1]}}]}, ` + template + `}`, "values: Invalid value: [0,2,1]: must be ordered\nspec.podFailurePolicy.rules[0].onExitCodes.values[0]: Invalid value: 0: must not be 0 for the In operator"},
 		"job container":     {"batch/v1/jobs", `spec: {podFailurePolicy: {rules: [{action: FailJob, onExitCodes: {containerName: x, operator: In, values: [1]}}]}, ` + template + `}`, "onExitCodes.containerName: Invalid value: \"x\": must be one of the container or initContainer names in the pod template"},
@@ -135,7 +147,7 @@ func TestLaterRules(t *testing.T) {
 		"claim config":      {"resource./v1/resourceclaims", `spec: {devices: {requests: [{name: a, exactly: {deviceClassName: b}}], config: [{opaque: {driver: d.example.com, parameters: text}}]}}`, "parameters: Invalid value: \"<value omitted>\": must be a valid JSON object"},
 		"claim count":       {"resource./v1/resourceclaims", `spec: {devices: {requests: [{name: a, exactly: {deviceClassName: b, count: -1}}]}}`, "exactly.count: Invalid value: -1: must be greater than zero"},
 		"class resource":    {"resource./v1/deviceclasses", `spec: {extendedResourceName: cpu}`, "spec.extendedResourceName: Invalid value: \"cpu\": must be a valid extended resource name"},
-		"slice attribute":   {"resource./v1/resourceslices", `spec: {driver: a, nodeName: b, pool: {name: b, resourceSliceCount: 1}, devices: [{name: a, attributes: {"x y": {}}}]}`, "devices[0].attributes[x y]: Invalid value: {}: exactly one value must be specified"},
+		"slice attribute":   {"resource./v1/resourceslices", `spec: {driver: a, nodeName: b, pool: {name: b, resourceSliceCount: 1}, devices: [{name: a, attributes: {"x y": {}}}]}`, "devices[0].attributes[x y]: Invalid value: \"\": exactly one value must be specified"},
 		"slice nodes":       {"resource./v1/resourceslices", `spec: {driver: a, allNodes: false, pool: {name: b, resourceSliceCount: 1}}`, "spec.allNodes: Invalid value: false: must be either unset or set to true"},
 		"autoscaler":        {"autoscaling/v2/horizontalpodautoscalers", `spec: {maxReplicas: 2, scaleTargetRef: {kind: a, name: b}}`, "averageUtilization: 80"},
 	} {

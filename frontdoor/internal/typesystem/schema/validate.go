@@ -4,14 +4,11 @@ import (
 	"slices"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/budget"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
-	"github.com/portico-platform/portico/services"
 )
 
-// check is one walk of Validate over an object.
+// check is one walk over an object.
 type check struct {
 	rules.Check
 	budget *budget.Budget
@@ -37,7 +34,7 @@ func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
 	own := field.Path{Parent: at} // one for all fields, as in preparation
 	for name, value := range m {
 		f := n.fields[name]
-		if f == nil || f.rules == nil && f.plain || slices.Contains(surplus, name) {
+		if f == nil || f.rules == nil && f.plain || slices.Contains(surplus, name) || old != nil && n.rules.IsFrozen(name) {
 			continue
 		}
 		below := &own
@@ -60,7 +57,7 @@ func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
 		}
 	}
 	if n.rules != nil {
-		c.ruleset(n.rules, m, old, at)
+		c.ruleset(n, m, old, at)
 	}
 }
 
@@ -77,7 +74,7 @@ func (c *check) reported(n *node, value, old any, at *field.Path) {
 		}
 	}
 	before, _ := old.(map[string]any)
-	c.ruleset(n.rules, status, before, at)
+	c.ruleset(n, status, before, at)
 }
 
 // value validates an object, map or list.
@@ -117,39 +114,22 @@ func (c *check) value(n *node, value, old any, at *field.Path) {
 }
 
 // ruleset validates an object against the rules that concern several fields.
-func (c *check) ruleset(r *kinds.Rules, m, old map[string]any, at *field.Path) {
+func (c *check) ruleset(n *node, m, old map[string]any, at *field.Path) {
+	r := n.rules
 	r.CheckUnions(&c.Check, m, at)
-	if old != nil {
-		for _, name := range r.Fixed {
-			if !rules.Same(m[name], old[name]) {
-				c.Invalid(at.Field(name), m[name], "field is immutable")
-			}
-		}
-		for _, name := range r.Once {
-			if before, had := old[name]; had && !rules.Empty(before) && !rules.Same(m[name], before) {
-				c.Invalid(at.Field(name), m[name], "field is immutable once set")
-			}
-		}
+	for name, why := range r.Changed(m, old) {
+		c.Invalid(at.Field(name), n.shown(name, m), why)
 	}
 	for _, compare := range r.CheckFuncs {
 		compare(&c.Check, m, old, at)
 	}
 }
 
-// status returns the 422 with all causes in a stable order; nil if there are none.
-func (c *check) status(t *catalogue.Type, object map[string]any) error {
-	causes := c.Causes()
-	if len(causes) == 0 {
-		return nil
+// shown returns the value of a field in messages: an absent text is empty unless the
+// published type has a pointer.
+func (n *node) shown(name string, m map[string]any) any {
+	if f := n.fields[name]; m[name] == nil && f != nil && f.kind == text && !f.stated {
+		return ""
 	}
-	metadata, _ := object["metadata"].(map[string]any)
-	name, _ := metadata["name"].(string)
-	if name == "" {
-		name, _ = metadata["generateName"].(string)
-	}
-	group := t.Group
-	if t.Stored != nil {
-		group = t.Stored.Group // groups that share objects have the same errors
-	}
-	return services.Invalid(group, t.Kind, name, causes)
+	return m[name]
 }

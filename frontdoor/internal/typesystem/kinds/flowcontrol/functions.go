@@ -11,10 +11,18 @@ import (
 // Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
-		"exemptPrecedence": exemptPrecedence,
-		"flowSchemaScope":  flowSchemaScope,
-		"handFitsQueues":   handFitsQueues,
-		"limitsOfLevel":    limitsOfLevel,
+		"exemptPrecedence":      exemptPrecedence,
+		"flowControlConditions": flowControlConditions,
+		"flowSchemaRules":       flowSchemaRules,
+		"flowSchemaSubject":     flowSchemaSubject,
+		"accountOfSubject":      accountOfSubject,
+		"queuingOfResponse":     queuingOfResponse,
+		"flowSchemaScope":       flowSchemaScope,
+		"handFitsQueues":        handFitsQueues,
+		"limitsOfLevel":         limitsOfLevel,
+		"nonResourceRuleLists":  nonResourceRuleLists,
+		"precedence":            precedence,
+		"resourceRuleLists":     resourceRuleLists,
 	},
 	Convert: map[string]kinds.ConvertFunc{
 		"levelFromV1beta1": levelFromV1beta1,

@@ -41,7 +41,7 @@ func deviceToleration(c *rules.Check, m, _ map[string]any, at *field.Path) {
 // deviceConstraint checks that a constraint has an attribute.
 func deviceConstraint(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if m["matchAttribute"] == nil && m["distinctAttribute"] == nil {
-		c.Required(at, "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required")
+		c.Required(at, "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set")
 	}
 }
 
@@ -156,7 +156,7 @@ func bindings(c *rules.Check, m map[string]any, at *field.Path) {
 		lacks          bool
 	}{{"bindingConditions", "bindingFailureConditions", len(expected) == 0 && len(failed) > 0}, {"bindingFailureConditions", "bindingConditions", len(failed) == 0 && len(expected) > 0}} {
 		if pair.lacks {
-			c.Invalid(at.Field(pair.missing), []string{}, fmt.Sprintf("%s are required to use %s", pair.missing, pair.given))
+			c.Invalid(at.Field(pair.missing), nil, fmt.Sprintf("%s are required to use %s", pair.missing, pair.given))
 		}
 	}
 }

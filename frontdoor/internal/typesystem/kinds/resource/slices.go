@@ -2,6 +2,7 @@ package resource
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
@@ -34,16 +35,20 @@ func sliceSpec(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		}
 	}
 	at = at.Field("devices")
+	names := map[string]bool{}
+	for i, device := range devices {
+		name := rules.Text(device, "name")
+		if names[name] {
+			c.Duplicate(at.Item(i), name)
+		}
+		names[name] = true
+	}
 	if len(devices) > limit {
 		c.TooMany(at, len(devices), limit)
 		return
 	}
 	for i, device := range devices {
-		below := at.Item(i)
-		if device["basic"] != nil {
-			below = below.Field("basic") // of v1beta1
-		}
-		checkDevice(c, body(device), perDevice, below)
+		checkDevice(c, body(device), perDevice, at.Item(i))
 	}
 }
 
@@ -125,11 +130,15 @@ func (n nodes) check(why string, flags ...string) {
 			n.Invalid(n.at.Field(flag), false, "must be either unset or set to true")
 		}
 	}
+	several := why
+	if len(flags) > 0 { // of a slice
+		several += ", but multiple fields are set"
+	}
 	switch {
 	case len(set) == 0:
 		n.Required(n.at, why)
 	case len(set) > 1:
-		n.Invalid(n.at, fmt.Sprint(set), why+", but multiple fields are set")
+		n.Invalid(n.at, "{"+strings.Join(set, ", ")+"}", several)
 	}
 }
 
@@ -149,8 +158,12 @@ func deviceAttribute(c *rules.Check, m, _ map[string]any, at *field.Path) {
 			}
 		}
 	}
-	if given != 1 {
-		c.Invalid(at, m, "exactly one value must be specified")
+	switch why := "exactly one value must be specified"; given {
+	case 0:
+		c.Invalid(at, "", why)
+	case 1:
+	default:
+		c.Invalid(at, m, why)
 	}
 }
 

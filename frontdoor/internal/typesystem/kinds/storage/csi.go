@@ -23,6 +23,19 @@ func fixedAttachment(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
+// tokensInSecrets checks that a driver that says how it gets tokens requests some, and warns
+// when tokens could get into logs.
+func tokensInSecrets(c *rules.Check, m, old map[string]any, at *field.Path) {
+	const name = "serviceAccountTokenInSecrets"
+	requests := rules.List(m, "tokenRequests")
+	switch {
+	case m[name] != nil && len(requests) == 0:
+		c.Invalid(at.Field(name), m[name], name+" is set but no tokenRequests are specified")
+	case m[name] == nil && len(requests) > 0 && !rules.Same(m["tokenRequests"], old["tokenRequests"]):
+		c.Warn("spec." + name + " is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes")
+	}
+}
+
 // longestNodeID limits a driver's ID of a node, in bytes.
 const longestNodeID = 128
 

@@ -19,6 +19,7 @@ var Functions = kinds.Functions{
 		"reclaimPolicy":     reclaimPolicy,
 		"sameAttributes":    sameAttributes,
 		"sameDrivers":       sameDrivers,
+		"tokensInSecrets":   tokensInSecrets,
 	},
 	Derive: map[string]rules.DeriveFunc{
 		"defaultLifecycleMode": defaultLifecycleMode,

@@ -58,7 +58,6 @@ var formats = map[string]Format{
 	"pool-name":           PoolName,
 	"no-backsteps":        noBacksteps,
 	"not-negative":        func(value string) []string { return quantity(value, 0, "must be greater than or equal to 0") },
-	"path-or-star":        pathOrStar,
 	"plain-relative-path": plainRelativePath,
 	"csi-driver":          func(value string) []string { return validation.IsDNS1123Subdomain(strings.ToLower(value)) },
 	"positive":            func(value string) []string { return quantity(value, 1, "must be positive") },

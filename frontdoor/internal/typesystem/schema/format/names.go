@@ -100,20 +100,6 @@ func noBacksteps(value string) []string {
 	return nil
 }
 
-// pathOrStar is a non-resource URL path, which can end with *, or * for all.
-func pathOrStar(value string) []string {
-	switch {
-	case value == "*":
-	case !strings.HasPrefix(value, "/"):
-		return []string{"must start with slash"}
-	case strings.Contains(value, " "), strings.Contains(value, "//"):
-		return []string{"must not contain white-space or double slash"}
-	case strings.Contains(strings.TrimSuffix(value, "*"), "*"):
-		return []string{"wildcard can only do suffix matching"}
-	}
-	return nil
-}
-
 // CanonicalIP is an IP address in the form that all its spellings have in common.
 func CanonicalIP(value string) []string {
 	ip, err := netip.ParseAddr(value)

@@ -5,8 +5,12 @@
 package rules
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/format"
+	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -23,6 +27,28 @@ type Check struct {
 	Subresource string
 	// Feature reports whether a feature is on; nil means the defaults.
 	Feature func(string) bool
+
+	warnings []string
+}
+
+// Warn adds a warning, which the client gets if the object is valid.
+func (c *Check) Warn(text string) { c.warnings = append(c.warnings, text) }
+
+// Warned returns the warnings, sorted and without duplicates.
+func (c *Check) Warned() []string {
+	slices.Sort(c.warnings)
+	return slices.Compact(c.warnings)
+}
+
+// Status returns the Status (422) of an object of this group and kind, with all causes in a
+// stable order; nil if there are none.
+func (c *Check) Status(group, kind string) error {
+	causes := c.Causes()
+	if len(causes) == 0 {
+		return nil
+	}
+	metadata := Object(c.Root, "metadata")
+	return services.Invalid(group, kind, cmp.Or(Text(metadata, "name"), Text(metadata, "generateName")), causes)
 }
 
 // On reports whether an alpha feature is on.

@@ -1,0 +1,30 @@
+package kinds
+
+import (
+	"slices"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// Changed returns the immutable fields that are not as they are stored, each with what is
+// wrong. old is nil for a new object.
+func (r *Rules) Changed(m, old map[string]any) map[string]string {
+	if old == nil {
+		return nil
+	}
+	changed := map[string]string{}
+	for _, name := range slices.Concat(r.Fixed, r.Frozen) {
+		if !rules.Same(m[name], old[name]) {
+			changed[name] = "field is immutable"
+		}
+	}
+	for _, name := range r.Once {
+		if before := old[name]; !rules.Empty(before) && !rules.Same(m[name], before) {
+			changed[name] = "field is immutable once set"
+		}
+	}
+	return changed
+}
+
+// IsFrozen reports whether a field is one of Frozen. The receiver may be nil.
+func (r *Rules) IsFrozen(name string) bool { return r != nil && slices.Contains(r.Frozen, name) }
