@@ -39,13 +39,15 @@ var groups = map[string]Stage{"AllAlpha": Alpha, "AllBeta": Beta}
 type Gates struct {
 	release release.Release
 	set     map[string]bool
+	// off are the fields of features that are off, by kind; nil if Parse has not made the gates.
+	off map[string][]gated
 }
 
 // Parse parses the values given for the gates of a release by name. It returns a warning
 // for each gate that is deprecated. It returns an error for a gate that the release does
 // not have, an invalid value, or a gate that cannot be set to it.
 func Parse(r release.Release, given map[string]string) (g Gates, warnings []string, err error) {
-	g = Gates{r, map[string]bool{}}
+	g = Gates{release: r, set: map[string]bool{}}
 	gates, err := gatesByName()
 	if err != nil {
 		return g, nil, err
@@ -70,9 +72,6 @@ func Parse(r release.Release, given map[string]string) (g Gates, warnings []stri
 		}
 		g.set[name] = on
 	}
-	if len(stage) == 0 {
-		return g, warnings, nil
-	}
 	for name, steps := range gates {
 		of, _ := at(steps, r)
 		if on, all := stage[of.stage]; all {
@@ -81,6 +80,11 @@ func Parse(r release.Release, given map[string]string) (g Gates, warnings []stri
 			}
 		}
 	}
+	off := map[string][]gated{}
+	for kind := range byKind[r.String()]() {
+		off[kind] = g.offOf(kind)
+	}
+	g.off = off
 	return g, warnings, nil
 }
 

@@ -110,11 +110,24 @@ func (g Gates) Drop(t *catalogue.Type, object, stored map[string]any) {
 	if t.Custom {
 		return
 	}
-	for _, f := range byKind[g.release.String()]()[t.Kind] {
-		if !g.On(f.gate) && !visit(stored, f.path, has) {
+	for _, f := range g.offOf(t.Kind) {
+		if !visit(stored, f.path, has) {
 			visit(object, f.path, remove)
 		}
 	}
+}
+
+// offOf returns the fields of a kind whose features are off.
+func (g Gates) offOf(kind string) (off []gated) {
+	if g.off != nil {
+		return g.off[kind]
+	}
+	for _, f := range byKind[g.release.String()]()[kind] {
+		if !g.On(f.gate) {
+			off = append(off, f)
+		}
+	}
+	return off
 }
 
 // visit calls a function for the last part of a path and each object that may have it,

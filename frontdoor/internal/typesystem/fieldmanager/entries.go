@@ -14,6 +14,7 @@ type entry struct {
 	key    string
 	fields fields.Tree
 	raw    map[string]any
+	before fields.Tree // as recorded
 }
 
 // entries is managedFields for the fast path, which covers most writes: all entries are in
@@ -37,7 +38,7 @@ func readEntries(t *catalogue.Type, compiled *fields.Type, list []any) (entries,
 			len(below) == 0, !compiled.Agree(below), all.of(id.key()) != nil:
 			return nil, false
 		}
-		all = append(all, entry{key: id.key(), fields: below, raw: raw})
+		all = append(all, entry{key: id.key(), fields: below, raw: raw, before: below})
 	}
 	return all, true
 }
@@ -72,8 +73,12 @@ func (all entries) release(taken ...fields.Tree) entries {
 
 // own sets the fields and the time of a manager's entry.
 func (all entries) own(key, apiVersion string, owned fields.Tree, at string) entries {
+	e := all.of(key)
+	if e != nil && tree.Equal(owned, e.before) {
+		owned = e.before // whose JSON may be known
+	}
 	raw := newEntry(key, apiVersion, owned, at)
-	if e := all.of(key); e != nil {
+	if e != nil {
 		e.fields, e.raw = owned, raw
 		return all
 	}

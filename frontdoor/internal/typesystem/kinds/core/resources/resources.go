@@ -34,9 +34,14 @@ func Container(c *rules.Check, resources map[string]any, at *field.Path) {
 		}
 	}
 	for name, value := range requests {
-		if limit, limited := limits[name]; !limited && !overcommitted(c, name) {
-			c.Required(at.Field("limits"), "Limit must be set for non overcommitable resources")
-		} else if problem := withinLimit(name, value, limit, overcommitted(c, name)); limited && problem != "" {
+		limit, limited := limits[name]
+		if !limited {
+			if !overcommitted(c, name) {
+				c.Required(at.Field("limits"), "Limit must be set for non overcommitable resources")
+			}
+			continue
+		}
+		if problem := withinLimit(name, value, limit, overcommitted(c, name)); problem != "" {
 			c.Invalid(at.Field("requests"), value, problem)
 		}
 	}
