@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/portico-platform/portico/deploy/internal/servers"
 )
 
 var (
@@ -172,5 +174,31 @@ func TestBillOfMaterials(t *testing.T) {
 	}
 	if !strings.Contains(string(out), "go"+listed["std"]) {
 		t.Errorf("the standard library is of %q", listed["std"])
+	}
+}
+
+// TestRuntimeSetting: images, the chart and separate processes in measurements have the same
+// setting of the Go runtime, which the runtime still has.
+func TestRuntimeSetting(t *testing.T) {
+	setting := strings.TrimPrefix(servers.Runtime, "GODEBUG=")
+	for _, file := range []string{"build", "../helm/portico/templates/etcd.yaml", "../helm/portico/templates/nats.yaml", "../../docs/operations/images.md"} {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(content, []byte(setting)) {
+			t.Errorf("%s lacks %s", file, setting)
+		}
+	}
+	source, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheduler, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(source)), "src/runtime/proc.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(scheduler, []byte("debug.schedtrace <= 0 && (sched.gcwaiting")) {
+		t.Error("the monitor of the scheduler is another one: measure the setting again")
 	}
 }

@@ -11,6 +11,10 @@ import (
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 )
 
+// Runtime is the environment that the images of services, etcd and NATS have, for processes that wake each
+// other all the time (docs/operations/images.md). That of the caller wins.
+const Runtime = "GODEBUG=schedtrace=2147483647"
+
 // part is a service that runs as a process of its own.
 type part struct {
 	name       string
@@ -51,7 +55,7 @@ func StartProcesses(programs, permissions, work string, frontDoors int) (*Server
 	if err != nil {
 		return nil, err
 	}
-	p := &processes{Server: &Server{Name: "processes", URL: "https://" + address, status: map[string]string{}}, programs: programs, work: work,
+	p := &processes{Server: &Server{Name: "processes", URL: "https://" + address, status: map[string]string{}, env: []string{Runtime}}, programs: programs, work: work,
 		addresses: map[string]string{"frontdoor": address}}
 	if p.authority, err = peertls.NewAuthority(); err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -38,6 +39,7 @@ type Server struct {
 	Version   string
 	processes []*exec.Cmd
 	status    map[string]string // addresses of processes that serve metrics, by name
+	env       []string          // of the processes, beside that of this one
 }
 
 // StartPortico starts the all-in-one with its data and its log in the folder work. The
@@ -114,6 +116,7 @@ func (s *Server) spawn(work, program string, args ...string) error {
 	defer log.Close()
 	command := exec.Command(program, args...)
 	command.Stdout, command.Stderr = log, log
+	command.Env = append(slices.Clone(s.env), os.Environ()...)
 	if err := command.Start(); err != nil {
 		return err
 	}
