@@ -16,6 +16,9 @@ import (
 // backdate makes new certificates valid for clients whose clocks are behind.
 const backdate = 5 * time.Minute
 
+// shortest is the shortest lifetime that requesters get, as in Kubernetes.
+const shortest = 10 * time.Minute
+
 // authority issues certificates from templates. It sets only their validity period, and where
 // their state is published. It also signs revocation lists and OCSP responses.
 type authority struct {
@@ -53,10 +56,14 @@ func newAuthority(certFile, keyFile string, lifetime time.Duration, now func() t
 	return &authority{service: service, certificate: chain[0], key: signer, lifetime: lifetime, now: now}, err
 }
 
-// issue returns a new certificate. The certificate is checked against the
-// template, because a remote authority may issue another one.
-func (a *authority) issue(template *x509.Certificate, request *x509.CertificateRequest) (*x509.Certificate, error) {
+// issue returns a new certificate, whose lifetime is at most the wanted one unless that is 0.
+// The certificate is checked against the template, because a remote authority may issue
+// another one.
+func (a *authority) issue(template *x509.Certificate, request *x509.CertificateRequest, wanted time.Duration) (*x509.Certificate, error) {
 	lifetime := min(a.lifetime, a.certificate.NotAfter.Sub(a.now()))
+	if wanted > 0 {
+		lifetime = min(lifetime, max(wanted, shortest))
+	}
 	if lifetime <= 0 {
 		return nil, errors.New("the authority's own certificate has expired")
 	}

@@ -40,6 +40,8 @@ type signingRequest struct {
 		Request    string   `json:"request"`
 		SignerName string   `json:"signerName"`
 		Usages     []string `json:"usages"`
+		// ExpirationSeconds is the lifetime that the requester wants; 0 for any.
+		ExpirationSeconds int32 `json:"expirationSeconds"`
 		// The requester.
 		Username string              `json:"username"`
 		UID      string              `json:"uid"`
@@ -155,7 +157,7 @@ func (s *signer) sign(ctx context.Context, object *unstructured.Unstructured, cs
 		log.Warn("not signed", "error", err)
 		return 0, nil
 	}
-	certificate, err := s.authority.issue(template, request)
+	certificate, err := s.authority.issue(template, request, time.Duration(csr.Spec.ExpirationSeconds)*time.Second)
 	if err != nil {
 		return 0, err
 	}

@@ -60,6 +60,38 @@ func TestApprovedRequestsAreSigned(t *testing.T) {
 	}
 }
 
+// TestRequestedLifetime: a requester may get a shorter lifetime than the signer's, but not one
+// below ten minutes.
+func TestRequestedLifetime(t *testing.T) {
+	for wanted, want := range map[int64]time.Duration{1: 10 * time.Minute, 1800: 30 * time.Minute, 7200: time.Hour} {
+		object := request(t, client, "Approved")
+		if err := unstructured.SetNestedField(object.Object, wanted, "spec", "expirationSeconds"); err != nil {
+			t.Fatal(err)
+		}
+		s, api := newSigner(t, object)
+		if _, err := s.reconcile(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		got, err := api.Resource(requestType).Get(t.Context(), "r", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		encoded, _, _ := unstructured.NestedString(got.Object, "status", "certificate")
+		text, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		block, _ := pem.Decode(text)
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if life := certificate.NotAfter.Sub(certificate.NotBefore) - backdate; life != want {
+			t.Errorf("%d s wanted: valid for %v, want %v", wanted, life, want)
+		}
+	}
+}
+
 func wantCertificate(t *testing.T, encoded string) {
 	t.Helper()
 	text, err := base64.StdEncoding.DecodeString(encoded)
