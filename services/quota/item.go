@@ -14,6 +14,9 @@ import (
 type Item struct {
 	Used Amounts
 	pod  *pod // nil for other objects
+	// classes are the volume attributes classes that a claim uses, is to use or was given;
+	// nil for other objects.
+	classes []string
 	// unrequested are the amounts that some container of the pod does not request.
 	unrequested []string
 }
@@ -25,7 +28,11 @@ type stored struct {
 	} `json:"metadata"`
 	Spec   json.RawMessage `json:"spec"`
 	Status struct {
-		Phase string `json:"phase"`
+		Phase        string `json:"phase"`
+		CurrentClass string `json:"currentVolumeAttributesClassName"`
+		Modify       struct {
+			TargetClass string `json:"targetVolumeAttributesClassName"`
+		} `json:"modifyVolumeStatus"`
 	} `json:"status"`
 }
 
@@ -74,6 +81,8 @@ func (c Counter) weigh(gr names.GroupResource, o *stored, item *Item) error {
 			requested.StorageClassName = class
 		}
 		item.Used = item.Used.Plus(requested.amounts(c.perClass))
+		item.classes = slices.DeleteFunc([]string{requested.AttributesClassName, o.Status.CurrentClass, o.Status.Modify.TargetClass},
+			func(name string) bool { return name == "" })
 	}
 	if ofDevices(gr) {
 		var requested deviceClaim
@@ -109,8 +118,9 @@ func (s *service) amounts() Amounts {
 
 // claim is the spec of a PersistentVolumeClaim.
 type claim struct {
-	StorageClassName string       `json:"storageClassName"`
-	Resources        requirements `json:"resources"`
+	StorageClassName    string       `json:"storageClassName"`
+	AttributesClassName string       `json:"volumeAttributesClassName"`
+	Resources           requirements `json:"resources"`
 }
 
 func (c *claim) amounts(perClass string) Amounts {
@@ -129,14 +139,35 @@ func (c *claim) amounts(perClass string) Amounts {
 	return used
 }
 
-// In reports whether the object counts in a quota at all. Only pods count in a quota
-// with scopes.
+// In reports whether the object counts in a quota at all. Only pods and claims count in a
+// quota with scopes.
 func (i Item) In(q *Quota) bool {
 	return !slices.ContainsFunc(q.Scopes(), func(s Scope) bool { return !i.Meets(s) })
 }
 
-// Meets reports whether the object is a pod that meets one condition.
-func (i Item) Meets(s Scope) bool { return i.pod != nil && i.pod.in(s) }
+// Meets reports whether the object is a pod or a claim that meets one condition.
+func (i Item) Meets(s Scope) bool {
+	switch {
+	case i.pod != nil:
+		return i.pod.in(s)
+	case i.classes == nil || s.Name != "VolumeAttributesClass":
+		return false
+	case len(i.classes) == 0:
+		return s.selects("")
+	}
+	return slices.ContainsFunc(i.classes, s.selects)
+}
+
+// Equal reports whether two states of an object count for the same in the same quotas.
+func (i Item) Equal(other Item) bool {
+	return i.Used.Equal(other.Used) && !i.Moved(other) && slices.Equal(i.classes, other.classes)
+}
+
+// Moved reports whether two states of a pod differ in whether it has a deadline, and so are
+// in other scopes.
+func (i Item) Moved(other Item) bool {
+	return i.pod != nil && other.pod != nil && (i.pod.ActiveDeadlineSeconds == nil) != (other.pod.ActiveDeadlineSeconds == nil)
+}
 
 // Lacking returns, in order, what every container of a pod must request to be counted
 // in a quota with these limits, and does not.

@@ -90,6 +90,38 @@ func TestScopes(t *testing.T) {
 	}
 }
 
+// TestClaimsInScopes: a claim is in the scope of the class that it wants, of the one that it
+// has, and of the one that it is being given.
+func TestClaimsInScopes(t *testing.T) {
+	plain, gold := `{spec: {}}`, `{spec: {volumeAttributesClassName: gold}}`
+	moving := `{spec: {volumeAttributesClassName: gold}, status: {currentVolumeAttributesClassName: silver, modifyVolumeStatus: {targetVolumeAttributesClassName: lead}}}`
+	for operator, want := range map[string][3]bool{
+		"Exists":                        {false, true, true},
+		"DoesNotExist":                  {true, false, false},
+		"In, values: [gold]":            {false, true, true},
+		"In, values: [silver]":          {false, false, true},
+		"In, values: [lead]":            {false, false, true},
+		"NotIn, values: [gold]":         {true, false, true},
+		"NotIn, values: [gold, silver]": {true, false, true},
+	} {
+		var q quota.Quota
+		if err := yaml.Unmarshal([]byte(`{scopeSelector: {matchExpressions: [{scopeName: VolumeAttributesClass, operator: `+operator+`}]}}`), &q.Spec); err != nil {
+			t.Fatal(err)
+		}
+		for i, claim := range []string{plain, gold, moving} {
+			if got := item(t, "persistentvolumeclaims", claim).In(&q); got != want[i] {
+				t.Errorf("%s in a scope with %s: %v", claim, operator, got)
+			}
+		}
+		if item(t, "pods", `{spec: {}}`).In(&q) || item(t, "secrets", `{}`).In(&q) {
+			t.Errorf("a pod or a secret counts in a scope with %s", operator)
+		}
+	}
+	if item(t, "persistentvolumeclaims", gold).Equal(item(t, "persistentvolumeclaims", moving)) {
+		t.Error("claims of different classes count in the same quotas")
+	}
+}
+
 func TestLacking(t *testing.T) {
 	var hard quota.Amounts
 	if err := yaml.Unmarshal([]byte(`{cpu: 1, limits.memory: 1, pods: 1}`), &hard); err != nil {

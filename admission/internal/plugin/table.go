@@ -165,7 +165,7 @@ func Table(e Environment) []Plugin {
 	if v.Behaviour.DenyEscalatingExec {
 		table = append(table, Plugin{Name: "DenyEscalatingExec", Deprecated: true, Validate: escalatingExec{e.Store}.validate})
 	}
-	return append(table, e.devices(known), Plugin{Name: "ResourceQuota", Default: true, Concerns: usage.Concerns, Validate: usage.New(e.Quotas, e.Store, quota.NewCounter(v), e.Config.Limited).Validate})
+	return append(table, e.devices(known), Plugin{Name: "ResourceQuota", Default: true, Concerns: usage.Concerns, Validate: usage.New(e.Quotas, e.Store, usage.Settings{Counter: quota.NewCounter(v), Limited: e.Config.Limited, Release: e.Release}).Validate})
 }
 
 // devices returns the plugin of claims of devices.

@@ -43,7 +43,7 @@ func TestLimited(t *testing.T) {
 			c.Put(t, quotas, `{metadata: {name: q, namespace: here}, `+x.quota+`}`)
 		}
 		// The mirror knows none of the quotas yet.
-		p := usage.New(known(nil), c.Store(), quota.NewCounter(vocabulary.Platform()), limited)
+		p := usage.New(known(nil), c.Store(), usage.Settings{Counter: quota.NewCounter(vocabulary.Platform()), Limited: limited})
 		r := services.AdmissionRequest{Operation: services.OperationCreate, Resource: x.kind, Namespace: "here", Name: "x", Object: []byte(x.object)}
 		err := p.Validate(t.Context(), review.New(r))
 		s := services.AsStatus(err)

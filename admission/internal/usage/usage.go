@@ -20,6 +20,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/quota"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -45,21 +46,31 @@ type Plugin struct {
 	ledger  Ledger
 	counter quota.Counter
 	limited []Limited
-	seed    maphash.Seed
+	// moves is true if a pod that an update moves into the scope of a quota is charged.
+	moves bool
+	seed  maphash.Seed
 	// locks serialize the requests of one namespace, by the hash of its name, so that
 	// requests in this process do not cause conflicts for each other.
 	locks [64]sync.Mutex
 }
 
-// New returns the plugin. What is limited needs a quota.
-func New(quotas review.Collection[quota.Quota], ledger Ledger, counter quota.Counter, limited []Limited) *Plugin {
-	return &Plugin{quotas: quotas, ledger: ledger, counter: counter, limited: limited, seed: maphash.MakeSeed()}
+// Settings are what the plugin depends on besides quotas.
+type Settings struct {
+	Counter quota.Counter
+	// Limited needs a quota.
+	Limited []Limited
+	Release release.Release
+}
+
+// New returns the plugin.
+func New(quotas review.Collection[quota.Quota], ledger Ledger, s Settings) *Plugin {
+	return &Plugin{quotas: quotas, ledger: ledger, counter: s.Counter, limited: s.Limited, moves: !s.Release.Before(release.V136), seed: maphash.MakeSeed()}
 }
 
 // Validate charges the additional usage of the request. It must be the last plugin, so
 // that no later one rejects a charged request.
 func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
-	if !charged(r) {
+	if !p.charged(r) {
 		return nil
 	}
 	known := p.quotas.List(r.Namespace)
@@ -70,12 +81,16 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 	if err != nil {
 		return services.BadRequest("%v", err)
 	}
-	more := item.Used
+	c, more := charging{item: item}, item.Used
 	if r.Operation == services.OperationUpdate {
 		before, err := p.counter.Read(r.Type(), r.OldObject)
 		if err != nil {
 			return err
 		}
+		if r.Resource == "pods" && !item.Moved(before) {
+			return nil
+		}
+		c.before = &before
 		more = more.Beyond(before.Used)
 	}
 	if len(p.limited) > 0 && len(more.Beyond(nil)) > 0 {
@@ -83,14 +98,13 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 			return err
 		}
 	}
-	known = slices.DeleteFunc(known, func(q quota.Quota) bool { return len(more.Of(q.Spec.Hard)) == 0 || !item.In(&q) })
+	known = slices.DeleteFunc(known, func(q quota.Quota) bool { return len(c.more(&q)) == 0 })
 	if len(known) == 0 {
 		return nil
 	}
 	lock := &p.locks[maphash.String(p.seed, r.Namespace)%uint64(len(p.locks))]
 	lock.Lock()
 	defer lock.Unlock()
-	c := charging{item: item, more: more}
 	if len(known) > 1 || r.DryRun { // all are checked before the first is charged
 		if err := p.chargeAll(ctx, r, known, c); err != nil || r.DryRun {
 			return err
@@ -111,12 +125,12 @@ func (p *Plugin) chargeAll(ctx context.Context, r *review.Review, known []quota.
 }
 
 // charged reports whether the request can increase usage.
-func charged(r *review.Review) bool {
+func (p *Plugin) charged(r *review.Review) bool {
 	if r.Namespace == "" || r.Subresource != "" {
 		return false
 	}
 	return r.Operation == services.OperationCreate ||
-		r.Operation == services.OperationUpdate && quota.Weighs(r.Type()) && r.Resource != "pods"
+		r.Operation == services.OperationUpdate && quota.Weighs(r.Type()) && (r.Resource != "pods" || p.moves)
 }
 
 // Concerns reports whether requests like this one can increase usage.
@@ -128,8 +142,20 @@ func Concerns(r *review.Review) bool {
 type charging struct {
 	name   string
 	item   quota.Item
-	more   quota.Amounts
-	charge bool // otherwise only check
+	before *quota.Item // of an update
+	charge bool        // otherwise only check
+}
+
+// more returns what the request adds to the usage in a quota: all that the object counts for
+// if it was not in the quota before.
+func (c *charging) more(q *quota.Quota) quota.Amounts {
+	switch {
+	case !c.item.In(q):
+		return nil
+	case c.before != nil && c.before.In(q):
+		return c.item.Used.Beyond(c.before.Used).Of(q.Spec.Hard)
+	}
+	return c.item.Used.Of(q.Spec.Hard)
 }
 
 // chargeOne makes one charge and retries on conflicts. A quota that was deleted allows
@@ -169,7 +195,7 @@ func (c *charging) against(r *review.Review, stored services.Object) (quota.Amou
 	if lacking := c.item.Lacking(q.Spec.Hard); len(lacking) > 0 {
 		return nil, r.Forbid("failed quota: %s: must specify %s", c.name, strings.Join(lacking, ","))
 	}
-	more := c.more.Of(q.Spec.Hard)
+	more := c.more(&q)
 	if len(more) == 0 {
 		return nil, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
 	"github.com/portico-platform/portico/services/quota"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -46,7 +47,7 @@ func cluster(t *testing.T, manifests ...string) (*fake.Cluster, [2]*usage.Plugin
 		all = append(all, q)
 	}
 	counter := quota.NewCounter(vocabulary.Platform())
-	return c, [2]*usage.Plugin{usage.New(all, c.Store(), counter, nil), usage.New(all, c.Store(), counter, nil)}
+	return c, [2]*usage.Plugin{usage.New(all, c.Store(), usage.Settings{Counter: counter, Release: release.V136}), usage.New(all, c.Store(), usage.Settings{Counter: counter})}
 }
 
 func used(t *testing.T, c *fake.Cluster, name string) string {
@@ -90,6 +91,44 @@ func TestConcurrentChargesDoNotExceedQuota(t *testing.T) {
 	group.Wait()
 	if got := used(t, c, "q"); admitted.Load() != 17 || got != "count/secrets=20" {
 		t.Errorf("%d were admitted, in use: %s", admitted.Load(), got)
+	}
+}
+
+// TestMovesAreCharged: an object that an update moves into the scope of a quota is charged in
+// full; a pod only by releases that do so.
+func TestMovesAreCharged(t *testing.T) {
+	pod, hurried := `{"spec":{"containers":[{}]}}`, `{"spec":{"activeDeadlineSeconds":5,"containers":[{}]}}`
+	claim := func(class, size string) string {
+		return `{"spec":{"volumeAttributesClassName":"` + class + `","resources":{"requests":{"storage":"` + size + `"}}}}`
+	}
+	c, replicas := cluster(t, `{metadata: {name: q, namespace: here, uid: u}, spec: {hard: {pods: 1}, scopes: [Terminating]}, status: {hard: {pods: 1}, used: {pods: 0}}}`,
+		`{metadata: {name: gold, namespace: here, uid: u}, spec: {hard: {requests.storage: 3Gi}, scopeSelector: {matchExpressions: [{scopeName: VolumeAttributesClass, operator: In, values: [gold]}]}}, `+
+			`status: {hard: {requests.storage: 3Gi}, used: {requests.storage: 1Gi}}}`)
+	for _, x := range []struct {
+		plural, before, after string
+		replica               int
+		refused, name, used   string
+	}{
+		{"pods", pod, hurried, 1, "", "q", "pods=0"},
+		{"pods", pod, pod, 0, "", "q", "pods=0"},
+		{"pods", pod, hurried, 0, "", "q", "pods=1"},
+		{"pods", hurried, hurried, 0, "", "q", "pods=1"},
+		{"pods", hurried, pod, 0, "", "q", "pods=1"}, // the worker counts again
+		{"pods", pod, hurried, 0, "exceeded quota: q", "q", "pods=1"},
+		{"persistentvolumeclaims", claim("lead", "3Gi"), claim("gold", "3Gi"), 0, "exceeded quota: gold", "gold", "requests.storage=1Gi"},
+		{"persistentvolumeclaims", claim("lead", "1Gi"), claim("gold", "1Gi"), 0, "", "gold", "requests.storage=2Gi"},
+		{"persistentvolumeclaims", claim("gold", "1Gi"), claim("gold", "2Gi"), 0, "", "gold", "requests.storage=3Gi"},
+		{"persistentvolumeclaims", claim("gold", "1Gi"), claim("lead", "9Gi"), 0, "", "gold", "requests.storage=3Gi"},
+	} {
+		r := request(x.plural, x.after)
+		r.Operation, r.OldObject = services.OperationUpdate, []byte(x.before)
+		err := replicas[x.replica].Validate(t.Context(), review.New(r))
+		if x.refused == "" && err != nil || x.refused != "" && (err == nil || !strings.Contains(err.Error(), x.refused)) {
+			t.Errorf("%s to %s: %v", x.before, x.after, err)
+		}
+		if got := used(t, c, x.name); got != x.used {
+			t.Errorf("%s to %s: in use: %s, want %s", x.before, x.after, got, x.used)
+		}
 	}
 }
 

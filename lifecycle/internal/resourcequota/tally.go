@@ -103,7 +103,7 @@ func (c *Controller) prepare(t *tally, gr resource.GroupResource) error {
 	}
 	_, err = t.objects.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(before, after any) {
-			if after := after.(*counted); !before.(*counted).Used.Equal(after.Used) {
+			if after := after.(*counted); !before.(*counted).Equal(after.Item) {
 				c.queue.Add(after.Namespace)
 			}
 		},

@@ -74,14 +74,14 @@ func crossesNamespaces(spec map[string]any) bool {
 }
 
 // quotaScopes checks that scopes do not conflict and only apply to resources that they
-// support: BestEffort to the number of pods, the others to compute resources as well.
+// support.
 func quotaScopes(c *rules.Check, m, old map[string]any, at *field.Path) {
 	if !c.On("PodAffinityNamespaceSelector") && !crossesNamespaces(old) && crossesNamespaces(m) {
 		c.Invalid(at.Field("scopes"), crossNamespaces, "unsupported scope")
 	}
 	scopes, selected := rules.Texts(m, "scopes"), []string{}
 	for _, expression := range rules.Objects(rules.Object(m, "scopeSelector"), "matchExpressions") {
-		if scope := rules.Text(expression, "scopeName"); slices.Contains(quotaScopeNames, scope) {
+		if scope := rules.Text(expression, "scopeName"); quotaScope(c, scope) {
 			selected = append(selected, scope) // scopeOperator reports others
 		}
 	}
@@ -92,12 +92,11 @@ func quotaScopes(c *rules.Check, m, old map[string]any, at *field.Path) {
 func checkScopes(c *rules.Check, scopes []string, hard map[string]any, at *field.Path) {
 	has := func(scope string) bool { return slices.Contains(scopes, scope) }
 	for _, scope := range scopes {
-		if !slices.Contains(quotaScopeNames, scope) {
+		if !quotaScope(c, scope) {
 			c.Invalid(at, scopes, "unsupported scope")
 		}
 		for name := range hard {
-			fits := name == "pods" || scope != "BestEffort" && slices.Contains(compute, name)
-			if !fits && standardOfQuota(name) {
+			if standardOfQuota(name) && !scopeFits(scope, name) {
 				c.Invalid(at, scopes, "unsupported scope applied to resource")
 			}
 		}
@@ -107,16 +106,35 @@ func checkScopes(c *rules.Check, scopes []string, hard map[string]any, at *field
 	}
 }
 
-var quotaScopeNames = []string{"Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass", crossNamespaces}
+// classOfClaims is the scope of claims with a VolumeAttributesClass.
+const classOfClaims = "VolumeAttributesClass"
 
-// scopeOperator checks the operator of a scope: only PriorityClass supports values. As in
+// quotaScope reports whether the release has a scope.
+func quotaScope(c *rules.Check, name string) bool {
+	return slices.Contains([]string{"Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass", crossNamespaces}, name) ||
+		name == classOfClaims && !c.Release.Before(attributesMutable)
+}
+
+// scopeFits reports whether a scope supports a resource: BestEffort the number of pods, the
+// other scopes of pods compute resources as well, and the scope of claims number and storage.
+func scopeFits(scope, name string) bool {
+	switch {
+	case scope == classOfClaims:
+		return name == "persistentvolumeclaims" || name == "requests.storage"
+	case name == "pods":
+		return true
+	}
+	return scope != "BestEffort" && slices.Contains(compute, name)
+}
+
+// scopeOperator checks the operator of a scope: only scopes of classes support values. As in
 // Kubernetes, errors have the path of the list and not of the item.
 func scopeOperator(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	operator, values, at := rules.Text(m, "operator"), rules.List(m, "values"), at.Parent
 	switch scope := rules.Text(m, "scopeName"); {
-	case !slices.Contains(quotaScopeNames, scope):
+	case !quotaScope(c, scope):
 		c.Invalid(at.Field("scopeName"), scope, "unsupported scope")
-	case scope != "PriorityClass" && operator != "Exists":
+	case scope != "PriorityClass" && scope != classOfClaims && operator != "Exists":
 		c.Invalid(at.Field("operator"), operator, "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, "+
 			"ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity")
 	}
