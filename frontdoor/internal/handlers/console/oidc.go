@@ -26,8 +26,9 @@ import (
 
 const (
 	// loginCookie holds the state of a login between the request to the issuer and its
-	// answer, loginTime how long that may take.
-	loginCookie = "__Secure-portico-login"
+	// answer, loginTime how long that may take. Browsers let no other host set a cookie
+	// whose name begins with __Host-, which would log the user in as somebody else.
+	loginCookie = "__Host-portico-login"
 	loginTime   = 10 * time.Minute
 	// issuerTimeout bounds one request to the issuer.
 	issuerTimeout = 10 * time.Second
@@ -146,7 +147,7 @@ func (l *login) begin(w http.ResponseWriter, r *http.Request) {
 }
 
 func cookie(value string, seconds int) *http.Cookie {
-	return &http.Cookie{Name: loginCookie, Value: value, Path: prefix + "/", MaxAge: seconds, Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode}
+	return &http.Cookie{Name: loginCookie, Value: value, Path: "/", MaxAge: seconds, Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode}
 }
 
 var errNotBegun = errors.New("this login was not begun by this browser, or too long ago; begin again")

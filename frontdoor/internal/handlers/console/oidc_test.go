@@ -99,7 +99,7 @@ func (i *issuer) begin(t *testing.T, c *Console) (state string, kept *http.Cooki
 	}
 	i.challenge, i.nonce = q.Get("code_challenge"), q.Get("nonce")
 	kept = w.Result().Cookies()[0]
-	if !kept.Secure || !kept.HttpOnly || kept.SameSite != http.SameSiteStrictMode {
+	if !strings.HasPrefix(kept.Name, "__Host-") || kept.Path != "/" || kept.Domain != "" || !kept.Secure || !kept.HttpOnly || kept.SameSite != http.SameSiteStrictMode {
 		t.Errorf("the cookie: %v", kept)
 	}
 	return q.Get("state"), kept
