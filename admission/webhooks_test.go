@@ -126,7 +126,7 @@ func TestWebhooksChangeObjects(t *testing.T) {
 		t.Errorf("the order is not %q", want)
 	}
 	// In the second round "first" replaces the data, and "second" is not reinvoked.
-	if want := `{"metadata":{"name":"c"},"data":{"n":9007199254740993}}`; string(got.Object) != want {
+	if want := `{"data":{"n":9007199254740993},"metadata":{"name":"c"}}`; string(got.Object) != want {
 		t.Errorf("%s, want %s", got.Object, want)
 	}
 	if len(got.Warnings) != 2 || got.Warnings[0] != "careful" || got.AuditAnnotations["first/k"] != "v" ||
