@@ -71,6 +71,9 @@ func unknownFields(t *testing.T, c *cluster.Cluster) {
 		}
 		refused := s.send(code, in)
 		s.names(refused, objections...)
+		if name == "create" || name == "update" {
+			s.names(refused, `unknown field "nothing", duplicate field "data"`) // as in the body
+		}
 		in.Path = r.Path + "&fieldValidation=Ignore"
 		if warned := s.c.Ask(t, in).Header.Values("Warning"); len(warned) > 0 {
 			t.Errorf("%s: nobody asked for the warnings %q", name, warned)

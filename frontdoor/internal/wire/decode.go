@@ -29,6 +29,8 @@ type Body struct {
 	// Strict holds errors that only a strict decoder reports: duplicate fields, of which
 	// the last one wins.
 	Strict []string
+	// JSON is the text of a body in JSON; nil for other media types.
+	JSON []byte
 }
 
 // Decode decodes the body of a request. The object must be of the type, of which only
@@ -159,6 +161,9 @@ func UnsupportedMediaType(accepted ...string) *services.Status {
 func decodeText(media Media, body []byte) (Body, error) {
 	var b Body
 	var err error
+	if media == JSON {
+		b.JSON = body
+	}
 	if media == YAML {
 		if body, b.Strict, err = layout.FromYAML(body); err != nil {
 			return b, err

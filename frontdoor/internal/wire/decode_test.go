@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/portico-platform/portico/frontdoor/internal/wire/layout"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -120,6 +121,25 @@ func TestDecodeStrict(t *testing.T) {
 		b, err := codec.Decode(contentType, []byte(body), configMaps)
 		if err != nil || len(b.Strict) != 1 || !strings.Contains(b.Strict[0], `"`) || b.Object["data"].(map[string]any)["k"] != "2" {
 			t.Errorf("%s: %v, %v", contentType, b, err)
+		}
+	}
+}
+
+// TestFindingsInOrder: findings come in the order of their fields in the text.
+func TestFindingsInOrder(t *testing.T) {
+	text := `{"b":1,"spec":{"z":[{"y":1},{"x":1,"n":2,"x":3}],"a":1,"a":2},"a.b":{"c":1}}`
+	long := strings.Repeat("l", 1000)
+	for given, want := range map[string]string{
+		`duplicate field "spec.a"; duplicate field "spec.z[1].x"; unknown field "b"; unknown field "spec.z[0].y"; unknown field "spec.z[1].n"`: `unknown field "b"; unknown field "spec.z[0].y"; unknown field "spec.z[1].n"; duplicate field "spec.z[1].x"; duplicate field "spec.a"`,
+		`unknown field "nowhere"; unknown field "spec.a"; unknown field "b"`:                                                                   `unknown field "b"; unknown field "spec.a"; unknown field "nowhere"`,
+		`unknown field "a.b.c"; unknown field "b"`:                                                                                             `unknown field "b"; unknown field "a.b.c"`,
+		`unknown field "spec.a"; unknown field "` + long + `"; unknown field "b"`:                                                              `unknown field "spec.a"; unknown field "` + long + `"; unknown field "b"`,
+		`unknown field "spec.a"; without a path; unknown field "b"`:                                                                            `unknown field "spec.a"; without a path; unknown field "b"`,
+	} {
+		findings := strings.Split(given, "; ")
+		layout.InOrder(findings, []byte(text))
+		if got := strings.Join(findings, "; "); got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/layout"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/limit"
@@ -51,6 +52,8 @@ type desired struct {
 	tree map[string]any
 	// strict holds the errors of strict decoding: duplicate and unknown fields.
 	strict []string
+	// json is the body that the tree was read from; nil for a patch and for other formats.
+	json []byte
 }
 
 // admitted is the object that will be stored if it is valid.
@@ -163,7 +166,7 @@ func (h *Handlers) desire(ctx context.Context, w *writeRequest, c *current) (d d
 	} else {
 		var body wire.Body
 		body, err = h.takeBody(w)
-		d = desired{body.Object, body.Strict}
+		d = desired{body.Object, body.Strict, body.JSON}
 	}
 	if err != nil {
 		return d, err
@@ -318,6 +321,9 @@ func (w *writeRequest) encoded(object map[string]any) (admitted, error) {
 // sets defaults.
 func (w *writeRequest) prepare(ctx context.Context, c *current, d desired) error {
 	change := schema.Change{Type: w.req.Type, Object: d.tree, Old: c.tree, Patched: w.req.Verb == "patch"}
+	if d.json != nil && !w.req.Type.Custom { // of custom objects, duplicate fields are reported first
+		change.Order = func(findings []string) { layout.InOrder(findings, d.json) }
+	}
 	warnings, err := w.req.Engine.Schemas.PrepareChange(ctx, change, w.options.FieldValidation, d.strict...)
 	w.admission.Warn(warnings...)
 	w.req.Engine.DropFeatures(w.req.Type, d.tree, c.tree)

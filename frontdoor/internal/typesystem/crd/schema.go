@@ -90,7 +90,7 @@ func (c *compiler) asObject(s *spec.Schema, meta string) {
 		s.Properties = map[string]spec.Schema{}
 	}
 	for name, description := range map[string]string{
-		"apiVersion": "Version of the schema of this object, as group/version.",
+		"apiVersion": "APIVersion defines the schema of this object, as group/version.",
 		"kind":       "Kind of this object.",
 	} {
 		property := s.Properties[name]

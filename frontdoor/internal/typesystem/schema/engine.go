@@ -76,7 +76,7 @@ func (e *Engine) Prepare(ctx context.Context, t *catalogue.Type, object map[stri
 // stored object has with the same value are kept: a later release has stored them.
 func (e *Engine) PrepareChange(ctx context.Context, ch Change, v FieldValidation, decodeErrors ...string) (warnings []string, err error) {
 	t := ch.Type
-	return e.PrepareBody(ctx, Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind, KeepsAll: t.KeepsAll, Stored: ch.Old, Patched: ch.Patched}, ch.Object, v, decodeErrors...)
+	return e.PrepareBody(ctx, Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind, KeepsAll: t.KeepsAll, Stored: ch.Old, Patched: ch.Patched, Order: ch.Order}, ch.Object, v, decodeErrors...)
 }
 
 // Body is the type of a body that is not a resource type: that of a subresource.
@@ -90,6 +90,8 @@ type Body struct {
 	Stored map[string]any
 	// Patched is true for the result of a patch.
 	Patched bool
+	// Order is Change.Order.
+	Order func(findings []string)
 }
 
 // PrepareBody is Prepare for the body of a subresource.
@@ -107,6 +109,9 @@ func (e *Engine) PrepareBody(ctx context.Context, b Body, object map[string]any,
 		return nil, b.malformed(why)
 	}
 	unknown := p.unknownFields()
+	if b.Order != nil && v != Ignore {
+		b.Order(unknown)
+	}
 	switch {
 	case len(unknown) == 0 || v == Ignore:
 		return nil, nil
@@ -138,6 +143,8 @@ type Change struct {
 	Object, Old map[string]any
 	// Patched is true if Object is the result of a patch.
 	Patched bool
+	// Order sorts unknown fields and the findings of the decoder; nil: these come first.
+	Order func(findings []string)
 	// Feature reports whether a feature is on; nil means the defaults.
 	Feature func(string) bool
 	// Warn receives warnings about a valid object.
