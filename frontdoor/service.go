@@ -154,6 +154,7 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
+	c.listener.Authorities = clienttrust.Authorities(n)
 	listener, err := c.listener.Open(n.Log, n.WatchCertificates, d.operations.Peers.Protocols())
 	if err != nil {
 		return err

@@ -1,8 +1,10 @@
 package checks
 
 import (
+	"bytes"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"slices"
 	"time"
 
 	. "github.com/portico-platform/portico/deploy/conformance/suite/harness"
@@ -29,5 +31,11 @@ func clientCertificates() {
 		t.Eq("by certificate", t.WhoAmI(As(t.Fix.CA.Client("jane"))).Str("username"), "jane")
 		t.Eq("by token", t.WhoAmI(As(Token("alice-token"))).Str("username"), "alice")
 		t.Eq("by neither", t.WhoAmI(As(Anonymous)).Str("username"), "system:anonymous")
+	})
+	s.Check("CERT-05", "a handshake names the authorities of --client-ca-file and --requestheader-client-ca-file", func(t *T) {
+		got := t.NamedAuthorities()
+		for _, ca := range []*Authority{t.Fix.CA, t.Fix.ProxyCA} {
+			t.True(slices.ContainsFunc(got, func(name []byte) bool { return bytes.Equal(name, ca.Cert.RawSubject) }), "the name of each authority, got %q", got)
+		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"net/http"
@@ -83,6 +84,19 @@ func newClient(cert *tls.Certificate) *http.Client {
 		conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return cert, nil }
 	}
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: conf, MaxIdleConnsPerHost: 16}}
+}
+
+// NamedAuthorities returns the subjects (DER) of the authorities that the server names when it
+// asks for a client certificate.
+func (t *T) NamedAuthorities() (subjects [][]byte) {
+	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", t.Server.port), &tls.Config{InsecureSkipVerify: true,
+		GetClientCertificate: func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			subjects = r.AcceptableCAs
+			return &tls.Certificate{}, nil
+		}})
+	t.True(err == nil, "a handshake, got %v", err)
+	_ = conn.Close()
+	return subjects
 }
 
 // Request describes a PKCS#10 certificate request.

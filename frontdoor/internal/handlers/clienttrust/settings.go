@@ -1,6 +1,8 @@
 package clienttrust
 
 import (
+	"slices"
+
 	"github.com/spf13/pflag"
 
 	"github.com/portico-platform/portico/services/kit/run"
@@ -27,4 +29,11 @@ func Apply(n *run.Node, c *Config) {
 	c.UserHeaders, _ = n.Flags.GetStringSlice("requestheader-username-headers")
 	c.GroupHeaders, _ = n.Flags.GetStringSlice("requestheader-group-headers")
 	c.ExtraPrefixes, _ = n.Flags.GetStringSlice("requestheader-extra-headers-prefix")
+}
+
+// Authorities returns the files of all authorities of client certificates that the flags name.
+func Authorities(n *run.Node) []string {
+	var c Config
+	Apply(n, &c)
+	return slices.Concat(c.ClientAuthorities, c.ProxyAuthorities)
 }

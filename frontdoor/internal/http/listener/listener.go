@@ -21,7 +21,10 @@ import (
 // Settings are the flags of the port. Register them before Open.
 type Settings struct {
 	// BindAddress is the IP address that the port is opened on.
-	BindAddress       string
+	BindAddress string
+	// Authorities are the files (PEM) of the authorities that clients are asked for a
+	// certificate of; none means any.
+	Authorities       []string
 	port              int
 	certFile, keyFile string
 	named             []string
@@ -52,13 +55,17 @@ func (s *Settings) Open(log *slog.Logger, watch func(expiry.Source), others Prot
 	if err != nil {
 		return nil, err
 	}
+	named, err := s.naming(config, log)
+	if err != nil {
+		return nil, err
+	}
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		for _, protocol := range hello.SupportedProtos {
 			if other := others[protocol]; other != nil {
 				return other(), nil
 			}
 		}
-		return nil, nil
+		return named(), nil
 	}
 	plain, err := net.Listen("tcp", net.JoinHostPort(s.BindAddress, strconv.Itoa(s.port)))
 	if err != nil {

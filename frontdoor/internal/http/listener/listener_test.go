@@ -1,10 +1,19 @@
 package listener
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"log/slog"
+	"math/big"
 	"net"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +27,13 @@ import (
 // opened opens a port with the flags. It accepts connections until the test ends.
 func opened(t *testing.T, args ...string) (address string, watched []expiry.Source, err error) {
 	t.Helper()
-	var s Settings
+	return openedFor(t, nil, args...)
+}
+
+// openedFor opens a port that asks for client certificates of authorities.
+func openedFor(t *testing.T, authorities []string, args ...string) (address string, watched []expiry.Source, err error) {
+	t.Helper()
+	s := Settings{Authorities: authorities}
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	s.Register(fs)
 	if err := fs.Parse(append([]string{"--secure-port=0"}, args...)); err != nil {
@@ -171,5 +186,97 @@ func TestInvalidFlags(t *testing.T) {
 	}
 	if _, _, err := opened(t); err == nil || !strings.Contains(err.Error(), "--tls-cert-file") {
 		t.Errorf("no certificate: %v", err)
+	}
+}
+
+// namedBy returns the names of authorities in a handshake.
+func namedBy(t *testing.T, address string) (subjects []string) {
+	t.Helper()
+	if _, err := shake(t, address, &tls.Config{GetClientCertificate: func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		for _, der := range r.AcceptableCAs {
+			subjects = append(subjects, string(der))
+		}
+		return &tls.Certificate{}, nil
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(subjects)
+	return subjects
+}
+
+// authority returns the file of a new authority, and its name as a handshake has it.
+func authority(t *testing.T, commonName string) (file, subject string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: commonName}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file, string(parsed.RawSubject)
+}
+
+// TestAuthoritiesOfClients: a handshake names the authorities of client certificates, follows
+// their files, and accepts every certificate, which authn verifies.
+func TestAuthoritiesOfClients(t *testing.T) {
+	own := serving(issue(t, "door"))
+	address, _, err := opened(t, own...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := namedBy(t, address); got != nil {
+		t.Errorf("without authorities: got %q", got)
+	}
+	users, first := authority(t, "users")
+	proxies, second := authority(t, "proxies")
+	if address, _, err = openedFor(t, []string{users, proxies}, own...); err != nil {
+		t.Fatal(err)
+	}
+	if got := namedBy(t, address); !slices.Equal(got, slices.Sorted(slices.Values([]string{first, second}))) {
+		t.Errorf("got %q, want %q and %q", got, first, second)
+	}
+	stranger := issue(t, "stranger")
+	pair, err := tls.LoadX509KeyPair(stranger.Cert, stranger.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := shake(t, address, &tls.Config{GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }}); err != nil {
+		t.Errorf("the certificate of another authority: %v", err)
+	}
+	replacement, third := authority(t, "later users")
+	content, err := os.ReadFile(replacement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(users, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); !slices.Contains(namedBy(t, address), third); {
+		if time.Now().After(end) {
+			t.Fatal("the authorities are not read again")
+		}
+	}
+	long, _ := authority(t, strings.Repeat("a", maxNamed))
+	if address, _, err = openedFor(t, []string{long}, own...); err != nil {
+		t.Fatal(err)
+	}
+	if got := namedBy(t, address); got != nil {
+		t.Errorf("names that are too long: got %d bytes", len(got[0]))
+	}
+	for _, file := range []string{"/absent", issue(t, "door").Key} {
+		if _, _, err := openedFor(t, []string{users, file}, own...); err == nil || !strings.Contains(err.Error(), "--client-ca-file") {
+			t.Errorf("%s: %v", file, err)
+		}
 	}
 }
