@@ -46,6 +46,6 @@ func (c *config) keepOwnService(n *run.Node, d *door, ip string, listening net.A
 		Host: announced.Host, Address: net.JoinHostPort(self.IP, strconv.Itoa(self.Port)), Log: n.Log}).Run)
 	n.Go("keeping the ranges and addresses of Services", d.ranges.Run)
 	n.Go("registering the served versions", localservices.Keeper{Config: localservices.Config{Vocabulary: n.Vocabulary, Store: d.store, Writes: d.writes,
-		Changed: d.relearned, Log: n.Log, Engine: d.engine}}.Run)
+		Changed: d.relearned, Elsewhere: d.forwarding.Serves, Log: n.Log, Engine: d.engine}}.Run)
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/extensions"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/feed"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/forwarding"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/operations"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
@@ -80,6 +81,7 @@ type door struct {
 	connections *connect.Handlers
 	// extensions serve the group versions of other servers.
 	extensions *extensions.Handlers
+	forwarding *forwarding.Handlers // of requests for types of other front doors
 
 	operations *operations.Handlers
 	router     http.Handler // serves the paths that are no resources
@@ -137,6 +139,7 @@ func (d *door) publish(e *typesystem.Engine) {
 	}
 	if d.extensions != nil {
 		o.Extensions = d.extensions.Describe()
+		o.Union = d.forwarding.Union()
 	}
 	d.types.Store(&knowledge{engine: e, documents: discovery.New(o)})
 }
@@ -191,9 +194,11 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, parts *prepared.Parts
 	d.components = &componentstatus.Handlers{Health: n.Health, Codec: codec}
 	d.review = &reviews.Handlers{Authn: b.Authn, Authz: b.Authz, Admission: b.Admission, Codec: codec, Vocabulary: n.Vocabulary}
 	d.metrics = requestmetrics.New(n.Metrics, func() float64 { return float64(d.reads.OpenWatches()) + float64(d.connections.Open()) })
-	if d.operations, err = operations.New(n, b.Store, d.reads.Watches); err != nil {
+	if d.operations, err = operations.New(n, b.Store, d.reads.Watches, discovery.Served(parts.Engine.Types)); err != nil {
 		return nil, err
 	}
+	d.forwarding = forwarding.Start(n, forwarding.Config{Peers: d.operations.Peers, Source: b.Changes, Store: b.Direct, Connections: d.connections, Engine: d.engine,
+		Off: parts.Gates.Refused(features.Interoperability)})
 	d.router = d.routes(n, c.profiling)
 	n.Health.Add(run.Check{Name: "storage", Probe: func(ctx context.Context) error {
 		_, err := b.Store.Revision(ctx)

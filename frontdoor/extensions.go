@@ -44,16 +44,18 @@ func (c *config) followExtensions(ctx context.Context, n *run.Node, b backends.S
 	return nil
 }
 
-// publishExtensions publishes the documents of extensions when they have changed.
+// publishExtensions publishes the documents of extensions and of other front doors when they have
+// changed.
 func (d *door) publishExtensions(ctx context.Context) error {
 	for {
 		select {
 		case <-d.extensions.Changed():
-			d.learning.Lock()
-			d.publish(d.engine())
-			d.learning.Unlock()
+		case <-d.forwarding.Changed():
 		case <-ctx.Done():
 			return nil
 		}
+		d.learning.Lock()
+		d.publish(d.engine())
+		d.learning.Unlock()
 	}
 }

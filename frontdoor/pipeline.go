@@ -89,17 +89,17 @@ func (d *door) stages() []Stage {
 	}
 }
 
-// pipeline wraps the dispatcher in the stages.
-func (d *door) pipeline() http.Handler {
+// pipeline wraps the dispatcher in the stages, for clients and for other front doors.
+func (d *door) pipeline() (clients, frontDoors http.Handler) {
 	handle := request.Handler(d.dispatch)
 	for _, stage := range slices.Backward(d.stages()) {
 		handle = d.spanned(stage, handle)
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return request.Handlers(func(w http.ResponseWriter, r *http.Request, f *request.Forwarded) {
 		stack.Grow(r.Method)
 		x := &exchange{}
 		d.pacer.Begin(&x.Exchange, w, r)
-		x.Request.Request, x.Request.Exchange = r, &x.Exchange
+		x.Request.Request, x.Request.Exchange, x.Forwarded = r, &x.Exchange, f
 		if d.draining.Load() || r.ProtoMajor == 2 && d.goawayChance > 0 && rand.Float64() < d.goawayChance {
 			w.Header().Set("Connection", "close") // for HTTP/2 the server turns it into a GOAWAY
 		}
@@ -219,6 +219,7 @@ func (d *door) identified(next request.Handler) request.Handler {
 			r.Verb = strings.ToLower(r.Method)
 		}
 		d.extensions.Route(r)
+		d.forwarding.Route(r)
 		return next(w, r)
 	}
 }

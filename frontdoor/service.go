@@ -163,8 +163,9 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 		_ = listener.Close()
 		return err
 	}
-	server := newServer(d.pipeline(), c.maxStreams, n.Log)
-	d.operations.Peers.Serve(server)
+	clients, frontDoors := d.pipeline()
+	server := newServer(clients, c.maxStreams, n.Log)
+	d.operations.Peers.Serve(server, frontDoors)
 	n.Go("serving HTTPS", func(context.Context) error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return err

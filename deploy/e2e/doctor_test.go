@@ -40,6 +40,9 @@ func TestDoctor(t *testing.T) {
 	}
 	p := &patient{suite: newSuite(t, vocabulary.K8s()), pages: map[string]string{}}
 	for _, program := range programs() {
+		if program.name == "frontdoor" {
+			program.args = []string{"--audit-log-path=" + filepath.Join(p.logs, "frontdoor.audit")}
+		}
 		p.startWatched(t, program)
 	}
 	p.Cluster = p.connect(t, "frontdoor")
@@ -51,6 +54,7 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("nothing says that %v is well: %+v", want, found)
 		}
 	}
+	t.Run("mixed versions", p.testMixed)
 	t.Run("alarm", p.testAlarm)
 	t.Run("other vocabulary", p.testVocabulary)
 	t.Run("expired certificate", p.testExpired)

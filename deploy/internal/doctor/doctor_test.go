@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"github.com/portico-platform/portico/deploy/internal/pki"
 )
@@ -215,6 +217,38 @@ func TestClock(t *testing.T) {
 		e.clock("store", http.Header{"Date": {now.Add(skew).Format(http.TimeFormat)}}, now, now.Add(time.Millisecond))
 		if e.worst() != want {
 			t.Errorf("%v: %+v, want %s", skew, e.findings, want)
+		}
+	}
+}
+
+// TestEmulatedVersions: front doors may be behind others while a suite is rolled, never ahead.
+func TestEmulatedVersions(t *testing.T) {
+	info := func(emulated string) string { return "portico_build_info{emulated=\"" + emulated + "\"} 1\n" }
+	const door = "apiserver_current_inflight_requests{request_kind=\"readOnly\"} 0\n"
+	for _, c := range []struct{ one, two, admission, want string }{
+		{"1.36", "1.36", "1.36", "OK emulated: all have 1.36"},
+		{"1.21", "1.36", "1.36", "WARN emulated: 1.21 (one); 1.36 (two, admission)"},
+		{"1.21", "1.21", "1.36", "WARN emulated: 1.21 (one, two); 1.36 (admission)"},
+		{"1.21", "1.36", "1.21", "FAIL emulated: 1.21 (one, admission); 1.36 (two)"},
+	} {
+		var pages []page
+		for _, p := range [][2]string{{"one", info(c.one) + door}, {"two", info(c.two) + door}, {"admission", info(c.admission)}} {
+			parser := expfmt.NewTextParser(model.UTF8Validation)
+			families, err := parser.TextToMetricFamilies(strings.NewReader(p[1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			pages = append(pages, page{p[0], families})
+		}
+		e := &examination{now: time.Now}
+		e.skew(pages)
+		if got := e.found("skew"); !strings.HasSuffix(got, "\n"+c.want) {
+			t.Errorf("got %s, want %s", got, c.want)
+		}
+		for _, f := range e.findings {
+			if f.Status == Warn && !strings.Contains(f.Advice, "rolling") {
+				t.Errorf("the advice %q", f.Advice)
+			}
 		}
 	}
 }

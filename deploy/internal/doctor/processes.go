@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/portico-platform/portico/services/kit/run/build"
+	"github.com/portico-platform/portico/services/release"
 )
 
 const (
@@ -117,25 +118,53 @@ func (e *examination) skew(pages []page) {
 		{"version", "finish the roll, or go back; docs/operations/upgrade.md", Warn},
 		{"contracts", "these are of different releases: finish the roll, or go back", Warn},
 		{"vocabulary", "give all processes the --vocabulary that the data was made with", Fail},
-		{"emulated", "give all processes the same --emulated-version", Fail},
 	} {
-		by := map[string][]string{}
-		for _, p := range pages {
-			for value := range p.values(build.Metric, s.label) {
-				by[value] = append(by[value], p.address)
-			}
-		}
-		var found []string
-		for _, value := range slices.Sorted(maps.Keys(by)) {
-			found = append(found, fmt.Sprintf("%s (%s)", value, strings.Join(by[value], ", ")))
-		}
-		switch {
-		case len(by) > 1:
-			e.bad(Finding{s.status, "skew", s.label, strings.Join(found, "; "), s.advice})
-		case len(by) == 1:
-			e.ok("skew", s.label, "all have %s", slices.Collect(maps.Keys(by))[0])
+		e.compare(s.label, s.status, s.advice, pages)
+	}
+	status, advice := emulated(pages)
+	e.compare("emulated", status, advice, pages)
+}
+
+// compare looks at one label of all processes.
+func (e *examination) compare(label string, status Status, advice string, pages []page) {
+	by := map[string][]string{}
+	for _, p := range pages {
+		for value := range p.values(build.Metric, label) {
+			by[value] = append(by[value], p.address)
 		}
 	}
+	var found []string
+	for _, value := range slices.Sorted(maps.Keys(by)) {
+		found = append(found, fmt.Sprintf("%s (%s)", value, strings.Join(by[value], ", ")))
+	}
+	switch {
+	case len(by) > 1:
+		e.bad(Finding{status, "skew", label, strings.Join(found, "; "), advice})
+	case len(by) == 1:
+		e.ok("skew", label, "all have %s", slices.Collect(maps.Keys(by))[0])
+	}
+}
+
+// emulated judges emulated versions that differ. No front door may have a later one than another
+// service: policies of that version would be accepted and not enforced.
+func emulated(pages []page) (Status, string) {
+	newest, oldest := release.Release{}, release.V136
+	for _, p := range pages {
+		for value := range p.values(build.Metric, "emulated") {
+			r, err := release.Of(value)
+			switch _, door := p.metrics["apiserver_current_inflight_requests"]; {
+			case err != nil:
+			case door && newest.Before(r):
+				newest = r
+			case !door && r.Before(oldest):
+				oldest = r
+			}
+		}
+	}
+	if oldest.Before(newest) {
+		return Fail, "a front door has a later --emulated-version than another service, which does not enforce policies of that version: roll the front doors last, and back first"
+	}
+	return Warn, "the suite is rolling to another --emulated-version: finish the roll, or go back; docs/operations/emulated-version.md"
 }
 
 // ends looks at the certificates that a process uses.

@@ -23,13 +23,21 @@ type Extension struct {
 	// Hidden are the names and prefixes of names of further headers that must not cross,
 	// because the extension may take them for the word of an authenticating proxy.
 	Hidden []string
+	// Plain is true for a Transport whose connections have their TLS already, and Name adds what
+	// names the user to a header; nil for the headers of an authenticating proxy.
+	Plain bool
+	Name  func(http.Header) error
 }
 
 // Extend hands a request on to an extension, in the name of its user. Redirects are
 // refused, since they would lead clients with their credentials to other servers. It
 // returns Unavailable (503) if the extension cannot be reached.
 func (h *Handlers) Extend(w http.ResponseWriter, r *request.Request, to Extension) error {
-	at, err := url.Parse("https://" + to.Host + r.ExtensionPath())
+	scheme := "https://"
+	if to.Plain {
+		scheme = "http://"
+	}
+	at, err := url.Parse(scheme + to.Host + r.ExtensionPath())
 	if err != nil {
 		return services.BadRequest("%v", err)
 	}
@@ -53,12 +61,17 @@ func (h *Handlers) extend(ctx context.Context, w http.ResponseWriter, r *request
 		defer upgrade.Close()
 		plain := *at
 		plain.Scheme = "http" // the connection has its TLS already
-		asked.Header = inTheNameOf(r, upgrading(r.Header), to.Hidden)
+		if asked.Header, err = to.inTheNameOf(r, upgrading(r.Header)); err != nil {
+			return err
+		}
 		handler := proxy.NewUpgradeAwareHandler(&plain, upgrade.Transport(), false, true, failed)
 		out := &writer{ResponseWriter: w, start: r.Begin, upgraded: upgrade.Status}
 		return failed.of(func() { handler.ServeHTTP(out, asked) })
 	}
-	asked.Header = inTheNameOf(r, forwarded(r.Header), to.Hidden)
+	var err error
+	if asked.Header, err = to.inTheNameOf(r, forwarded(r.Header)); err != nil {
+		return err
+	}
 	handler := proxy.NewUpgradeAwareHandler(at, to.Transport, false, false, failed)
 	handler.RejectForwardingRedirects = true
 	out := &writer{ResponseWriter: w, start: started(r)}
@@ -79,17 +92,20 @@ func started(r *request.Request) func(int) {
 
 // inTheNameOf returns headers that name the user of a request. Release 1.21 does not send
 // the uid.
-func inTheNameOf(r *request.Request, h http.Header, hidden []string) http.Header {
+func (to Extension) inTheNameOf(r *request.Request, h http.Header) (http.Header, error) {
 	for name := range h {
-		for _, prefix := range hidden {
+		for _, prefix := range to.Hidden {
 			if strings.HasPrefix(strings.ToLower(name), strings.ToLower(prefix)) {
 				delete(h, name)
 			}
 		}
 	}
+	if to.Name != nil {
+		return h, to.Name(h)
+	}
 	named := &http.Request{Header: h}
 	transport.SetAuthProxyHeaders(named, r.User.Name, "", r.User.Groups, r.User.Extra)
-	return named.Header
+	return named.Header, nil
 }
 
 // unreachable makes the errors of a connection to an extension a 503. An error that the

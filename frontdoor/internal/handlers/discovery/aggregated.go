@@ -20,21 +20,42 @@ const aggregatedKind = "APIGroupDiscoveryList"
 // betaDropped is the first release without the beta version of the aggregated documents.
 var betaDropped, _ = release.Of("1.33")
 
+// ownProfile is the parameter of a media type that selects what this front door alone serves.
+const ownProfile = "nopeer"
+
 // aggregated returns the aggregated documents of some groups: the same content in each
-// version that the release has.
+// version that the release has. Without the profile, that of v2 also has what other front doors serve.
 func (o Options) aggregated(groups []apiGroup) (all []document) {
 	versions := []string{"v2"}
 	if o.Release.Before(betaDropped) {
 		versions = append(versions, "v2beta1")
 	}
 	apiGroup := o.Vocabulary.Group("apidiscovery.")
-	for _, version := range versions {
-		for _, form := range newNegotiated(o.Vocabulary.Protobuf, func() message { return aggregate(apiGroup+"/"+version, groups) }) {
-			form.as, form.group, form.version = aggregatedKind, apiGroup, version
+	add := func(version, profile string, value func() message) {
+		for _, form := range newNegotiated(o.Vocabulary.Protobuf, value) {
+			form.as, form.group, form.version, form.profile = aggregatedKind, apiGroup, version, profile
 			all = append(all, form)
 		}
 	}
+	if o.Union != nil {
+		add("v2", ownProfile, func() message { return aggregate(apiGroup+"/v2", groups) })
+		core := len(groups) == 1 && groups[0].name == ""
+		add("v2", "", func() message {
+			list := aggregate(apiGroup+"/v2", groups)
+			list.Items = slices.DeleteFunc(o.Union(list.Items), func(g apidiscovery.APIGroupDiscovery) bool { return (g.Name == "") != core })
+			return list
+		})
+		versions = versions[1:]
+	}
+	for _, version := range versions {
+		add(version, "", func() message { return aggregate(apiGroup+"/"+version, groups) })
+	}
 	return all
+}
+
+// Served describes the types of a catalogue, as the aggregated documents do.
+func Served(c *catalogue.Catalogue) []apidiscovery.APIGroupDiscovery {
+	return aggregate("", merged(c, nil)).Items
 }
 
 func aggregate(apiVersion string, groups []apiGroup) *apidiscovery.APIGroupDiscoveryList {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
 
@@ -25,6 +26,8 @@ type Options struct {
 	Vocabulary vocabulary.Vocabulary
 	// Extensions are the group versions that other servers serve.
 	Extensions []Extension
+	// Union adds the types of other front doors to those of this one; nil if they serve the same.
+	Union func([]apidiscovery.APIGroupDiscovery) []apidiscovery.APIGroupDiscovery
 	// Before are the documents that these replace, of which those about OpenAPI are used
 	// again if nothing has changed for them; nil for none.
 	Before *Documents

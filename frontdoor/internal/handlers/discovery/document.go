@@ -32,8 +32,8 @@ const (
 type document struct {
 	mediaType string
 	// as, with group and version, is the kind parameter that qualifies some media
-	// types.
-	as, group, version string
+	// types. A form with a profile is that of clauses with this profile only.
+	as, group, version, profile string
 	// sentAs is the media type of the response, if it differs from the requested one.
 	sentAs string
 	// legible documents are indented if the client requests it.
@@ -139,7 +139,8 @@ func (d document) contentType() string {
 func (d document) fits(clause goautoneg.Accept) bool {
 	kind, subkind, _ := strings.Cut(d.mediaType, "/")
 	return (clause.Type == kind || clause.Type == "*") && (clause.SubType == subkind || clause.SubType == "*") &&
-		clause.Params["as"] == d.as && clause.Params["g"] == d.group && clause.Params["v"] == d.version
+		clause.Params["as"] == d.as && clause.Params["g"] == d.group && clause.Params["v"] == d.version &&
+		(d.profile == "" || clause.Params["profile"] == d.profile)
 }
 
 // choose returns the form that the client prefers, by default the first one. It returns

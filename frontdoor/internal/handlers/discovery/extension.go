@@ -14,6 +14,7 @@ import (
 	"k8s.io/kube-openapi/pkg/openapiconv"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery/reduce"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -75,7 +76,7 @@ func parseV2(group, version string, raw []byte) (*spec.Swagger, error) {
 		definition.Extensions = ofGroupVersion(definition.Extensions, group, version)
 		kept.Definitions[name] = definition
 	}
-	kept = reduced(kept)
+	kept = reduce.Document(kept)
 	again, err := json.Marshal(kept)
 	if err != nil {
 		return nil, err

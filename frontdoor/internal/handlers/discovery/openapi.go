@@ -12,6 +12,7 @@ import (
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery/reduce"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -56,7 +57,7 @@ func (d *Documents) addOpenAPI(p *publisher, extensions map[string]*OpenAPI) {
 		}
 	}
 	d.add("/openapi/v3", newDense(func() (any, error) { return index(versions) }))
-	whole := newDense(func() (any, error) { return p.with(reduced(p.document(all)), extensions), nil })
+	whole := newDense(func() (any, error) { return p.with(reduce.Document(p.document(all)), extensions), nil })
 	d.add("/openapi/v2", inProtobuf(whole, protobufV2, protobufV2First, protobufOfV2)...)
 }
 

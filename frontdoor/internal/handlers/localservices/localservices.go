@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
@@ -29,6 +30,8 @@ type Config struct {
 	Writes     *writes.Handlers
 	// Engine returns the currently served types.
 	Engine func() *typesystem.Engine
+	// Elsewhere reports whether another front door serves a group version.
+	Elsewhere func(group, version string) bool
 	// Changed receives a value after the types have changed.
 	Changed <-chan struct{}
 	Log     *slog.Logger
@@ -70,6 +73,9 @@ func (k Keeper) pass(ctx context.Context) error {
 		switch {
 		case o.Labels[k.label()] == "": // created by others, possibly under the same name
 		case !ours:
+			if version, group, _ := strings.Cut(o.Key.Name, "."); k.Elsewhere(group, version) {
+				return nil
+			}
 			errs = append(errs, k.remove(ctx, o))
 		default:
 			errs = append(errs, k.correct(ctx, e, t, o, object))

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/go-chi/chi/v5"
+	apidiscovery "k8s.io/api/apidiscovery/v2"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/operations/peers"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads/watches"
@@ -31,10 +32,11 @@ type Handlers struct {
 	Peers     *peers.Peers
 	own       *watches.Registry
 	processes *Processes
+	served    []apidiscovery.APIGroupDiscovery
 }
 
-// New returns the handlers of a front door with these watches.
-func New(n *run.Node, store services.Store, own *watches.Registry) (*Handlers, error) {
+// New returns the handlers of a front door with these watches, which serves these built-in types.
+func New(n *run.Node, store services.Store, own *watches.Registry, served []apidiscovery.APIGroupDiscovery) (*Handlers, error) {
 	processes, err := NewProcesses(n, n.Service, own.Instance())
 	if err != nil {
 		return nil, err
@@ -43,8 +45,13 @@ func New(n *run.Node, store services.Store, own *watches.Registry) (*Handlers, e
 	if err != nil {
 		return nil, err
 	}
-	h := &Handlers{own: own, processes: processes}
-	h.Peers = &peers.Peers{Config: peers.Config{Identity: n.Identity(), Store: store, Instance: own.Instance(), Host: host, Answer: h.answer, Log: n.Log}}
+	digest, err := peers.Digest(served)
+	if err != nil {
+		return nil, err
+	}
+	h := &Handlers{own: own, processes: processes, served: served}
+	h.Peers = &peers.Peers{Config: peers.Config{Identity: n.Identity(), Store: store, Instance: own.Instance(), Host: host, Release: n.Release.String(), Served: digest,
+		Answer: h.answer, Log: n.Log}}
 	return h, nil
 }
 
@@ -78,6 +85,9 @@ func (h *Handlers) answer(q peers.Question) peers.Answer {
 	a := peers.Answer{Instance: h.own.Instance()}
 	if q.Close != "" {
 		a.Closed = h.own.End(q.Close)
+	}
+	if q.Served {
+		a.Served = h.served
 	}
 	if q.Watches > 0 {
 		a.Watches, a.Total = h.own.List(min(q.Watches, maxWatches))

@@ -82,7 +82,7 @@ func (s *suite) open(identity *peertls.Identity, answer func(*Handlers, peers.Qu
 	}
 	server := &http.Server{ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) })}
-	h.Peers.Serve(server)
+	h.Peers.Serve(server, http.NotFoundHandler())
 	go func() { _ = server.Serve(port) }()
 	s.Cleanup(func() { _ = server.Close() })
 	s.announce(h.Peers.Announced(port.Addr(), "192.0.2.1"))

@@ -56,6 +56,11 @@ type Control struct {
 // Authenticated identifies the caller (section "Authentication").
 func (c *Control) Authenticated(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
+		if f := r.Forwarded; f != nil { // which another front door has authenticated, and ends when that no longer holds
+			r.User, r.Caller, r.Impersonated = f.User, f.Caller, f.Impersonated
+			r.Audit.Annotate("portico/forwarded-by", f.From)
+			return next(w, r)
+		}
 		credentials := services.Credentials{BearerToken: c.bearerToken(r.Header), Headers: r.Header, Path: r.URL.Path}
 		if r.TLS != nil {
 			for _, cert := range r.TLS.PeerCertificates {

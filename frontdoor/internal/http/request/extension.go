@@ -28,7 +28,7 @@ func (r *Request) GroupVersion() (group, version string, ok bool) {
 }
 
 // Extend makes an extension serve the request after authorization, limited by the seats of
-// the extension. r.GroupVersion must have returned true.
+// the extension. The path must be that of a resource, or r.GroupVersion must have returned true.
 func (r *Request) Extend(serve Handler, seats *inflight.Limiter) {
 	r.Type, r.Subresource, r.Plain = nil, nil, serve
 	r.ExtensionSeats = seats

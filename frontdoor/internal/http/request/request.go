@@ -53,6 +53,8 @@ type Request struct {
 	// User is the user after impersonation; Caller is the authenticated user.
 	User, Caller services.UserInfo
 	Impersonated bool
+	// Forwarded is set for a request that another front door has handed on; nil for others.
+	Forwarded *Forwarded
 	// Permitted is what a request with permitted=true may read; nil for others.
 	Permitted *permitted.Set
 	// Live has what was decided about a long-running request; nil for others.

@@ -25,10 +25,12 @@ const (
 	removed    Stage = "REMOVED" // the gate no longer exists
 )
 
-// ServerSideApply is the gate of apply patches, and CBOR that of the encoding.
+// ServerSideApply is the gate of apply patches, CBOR that of the encoding, and Interoperability
+// that of requests that one front door hands on to another.
 const (
-	ServerSideApply = "ServerSideApply"
-	CBOR            = "CBORServingAndStorage"
+	ServerSideApply  = "ServerSideApply"
+	CBOR             = "CBORServingAndStorage"
+	Interoperability = "UnknownVersionInteroperabilityProxy"
 )
 
 // groups are the gates that set all features of a stage.
@@ -86,6 +88,14 @@ func Parse(r release.Release, given map[string]string) (g Gates, warnings []stri
 	}
 	g.off = off
 	return g, warnings, nil
+}
+
+// Refused reports whether a feature is off because its gate says so. A release that does not
+// have the gate refuses nothing.
+func (g Gates) Refused(name string) bool {
+	gates, err := gatesByName()
+	_, known := at(gates[name], g.release)
+	return err == nil && known && !g.On(name)
 }
 
 // On reports whether a feature is on. Features that do not exist yet are off; those whose

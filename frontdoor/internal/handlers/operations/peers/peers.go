@@ -1,22 +1,27 @@
-// Package peers lets front doors ask each other for what only the one that serves a request
-// knows: the watches in progress. They find each other by the records that package ownservice
-// keeps, which the API does not serve, and connect to the port that clients use, with a protocol
-// of its own: mutual TLS with certificates of the suite's authority, in which both must be named
-// frontdoor, then one question and one answer in JSON.
+// Package peers connects front doors with each other. They find each other by the records that
+// package ownservice keeps, which the API does not serve, and connect to the port that clients
+// use, by mutual TLS with certificates of the suite's authority, in which both must be named
+// frontdoor. There are two protocols: one question and one answer in JSON, for what only one of
+// them knows, and HTTP/1.1, for requests that one hands on to another.
 //
-// It decides nothing about users: the front door that a user has asked has authorized the
-// request. docs/decisions/0060 has the reasons.
+// It decides nothing about users: the front door that a user has asked has authenticated and
+// authorized the request. docs/decisions/0060 and 0063 have the reasons.
 package peers
 
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
 	"strconv"
 	"sync"
 	"time"
+
+	apidiscovery "k8s.io/api/apidiscovery/v2"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice/records"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads/watches"
@@ -44,6 +49,8 @@ type Question struct {
 	Watches int `json:"watches,omitempty"`
 	// Close asks to end the watch with this ID.
 	Close string `json:"close,omitempty"`
+	// Served asks for the built-in types that it serves.
+	Served bool `json:"served,omitempty"`
 }
 
 // Answer is the answer of the front door Instance.
@@ -52,6 +59,18 @@ type Answer struct {
 	Watches  []watches.Watch `json:"watches,omitempty"`
 	Total    int             `json:"total,omitempty"` // of all watches, also beyond the limit
 	Closed   bool            `json:"closed,omitempty"`
+	// Served are the groups of the types.
+	Served []apidiscovery.APIGroupDiscovery `json:"served,omitempty"`
+}
+
+// Digest identifies what a front door serves.
+func Digest(served []apidiscovery.APIGroupDiscovery) (string, error) {
+	raw, err := json.Marshal(served)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(raw)
+	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]), nil
 }
 
 // Config configures Peers.
@@ -60,8 +79,9 @@ type Config struct {
 	// nobody and answers nobody.
 	Identity *peertls.Identity
 	Store    services.Store
-	// Instance and Host are those of this front door.
-	Instance, Host string
+	// Instance and Host are those of this front door, Release is its emulated version, and Served
+	// identifies the built-in types that it serves.
+	Instance, Host, Release, Served string
 	// Answer answers a question about this front door.
 	Answer func(Question) Answer
 	// Timeout bounds a conversation; 2 seconds if it is 0.
@@ -89,7 +109,7 @@ func (p *Peers) Announced(listening net.Addr, ip string) records.Announced {
 			at = net.JoinHostPort(ip, strconv.Itoa(tcp.Port))
 		}
 	}
-	return records.Announced{Instance: p.Instance, Host: p.Host, At: at}
+	return records.Announced{Instance: p.Instance, Host: p.Host, At: at, Release: p.Release, Served: p.Served}
 }
 
 func (p *Peers) timeout() time.Duration { return cmp.Or(p.Timeout, askTimeout) }
@@ -123,7 +143,7 @@ func (p *Peers) All(ctx context.Context, q Question) []Reply {
 			reply.Err = errTooMany
 			continue
 		}
-		group.Go(func() { reply.Answer, reply.Err = p.ask(ctx, reply.From, q) })
+		group.Go(func() { reply.Answer, reply.Err = p.Ask(ctx, reply.From, q) })
 	}
 	group.Wait()
 	return replies
@@ -140,7 +160,7 @@ func (p *Peers) One(ctx context.Context, instance string, q Question) (Reply, er
 	}
 	for _, found := range all {
 		if found.Instance == instance && instance != "" {
-			answer, err := p.ask(ctx, found, q)
+			answer, err := p.Ask(ctx, found, q)
 			return Reply{found, answer, err}, nil
 		}
 	}

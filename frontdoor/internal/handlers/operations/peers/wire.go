@@ -8,12 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
-	"slices"
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice/records"
-	"github.com/portico-platform/portico/services/kit/run/peertls"
 )
 
 var (
@@ -26,9 +23,9 @@ var (
 	errLong    = fmt.Errorf("its answer has more than %d bytes", maxAnswer)
 )
 
-// ask asks another front door. The address is that of a record, which only front doors write,
+// Ask asks another front door. The address is that of a record, which only front doors write,
 // and whoever answers there gets the question only with a certificate of a front door.
-func (p *Peers) ask(ctx context.Context, other records.Announced, q Question) (a Answer, err error) {
+func (p *Peers) Ask(ctx context.Context, other records.Announced, q Question) (a Answer, err error) {
 	switch {
 	case p.Identity == nil:
 		return a, errAlone
@@ -67,32 +64,10 @@ func (p *Peers) ask(ctx context.Context, other records.Announced, q Question) (a
 	return a, nil
 }
 
-// Protocols returns the protocol of front doors for the port, none without an identity.
-func (p *Peers) Protocols() map[string]func() *tls.Config {
-	if p.Identity == nil {
-		return nil
-	}
-	return map[string]func() *tls.Config{protocol: func() *tls.Config { return p.Identity.ServerConfig(protocol) }}
-}
-
-// Serve makes the server of the port answer other front doors beside clients.
-func (p *Peers) Serve(server *http.Server) {
-	server.Protocols = &http.Protocols{}
-	server.Protocols.SetHTTP1(true)
-	server.Protocols.SetHTTP2(true)
-	server.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){
-		protocol: func(_ *http.Server, conn *tls.Conn, _ http.Handler) {
-			if err := p.answer(conn); err != nil {
-				p.Log.Debug("a front door was not answered", "remote", conn.RemoteAddr().String(), "error", err)
-			}
-		}}
-}
-
 // answer answers one question. The handshake is complete: the client has a certificate of the
 // suite's authority.
 func (p *Peers) answer(conn *tls.Conn) error {
-	if names := peertls.Services(conn.ConnectionState()); !slices.Contains(names, service) {
-		p.Log.Warn("call refused: only front doors may ask", "caller", names)
+	if !p.allowed(conn) {
 		return conn.Close()
 	}
 	if err := conn.SetDeadline(time.Now().Add(p.timeout())); err != nil {

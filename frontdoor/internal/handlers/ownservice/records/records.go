@@ -35,6 +35,9 @@ func (a Address) name() string {
 // records is the resource of the records, which the API does not serve.
 var records = resource.GroupResource{Group: "portico", Resource: "front-doors"}
 
+// Resource returns the resource of the records, for those who follow their changes.
+func Resource() resource.GroupResource { return records }
+
 // Announced is what a front door says about itself to the others.
 type Announced struct {
 	// Instance is the ID of this run of the front door, empty if it answers no other one, and Host
@@ -43,6 +46,10 @@ type Announced struct {
 	Host     string `json:"host,omitempty"`
 	// At is the host:port at which other front doors reach it; empty if it has none.
 	At string `json:"at,omitempty"`
+	// Release is its emulated version, and Served identifies the built-in types that it serves.
+	// Both are empty for an earlier release.
+	Release string `json:"release,omitempty"`
+	Served  string `json:"served,omitempty"`
 }
 
 // Record announces a running front door.
@@ -81,16 +88,23 @@ func List(ctx context.Context, store services.Store) ([]Announced, error) {
 	}
 	var all []Announced
 	for _, o := range page.Objects {
-		var r stored
-		if err := json.Unmarshal(o.JSON, &r); err != nil {
-			continue
+		if a, err := Decode(o); err == nil {
+			all = append(all, a)
 		}
-		if r.At == "" && r.Address.Valid() { // an earlier release
-			r.At = net.JoinHostPort(r.Address.IP, strconv.Itoa(r.Address.Port))
-		}
-		all = append(all, r.Announced)
 	}
 	return all, nil
+}
+
+// Decode returns what a stored record says.
+func Decode(o services.Object) (Announced, error) {
+	var r stored
+	if err := json.Unmarshal(o.JSON, &r); err != nil {
+		return Announced{}, err
+	}
+	if r.At == "" && r.Address.Valid() { // an earlier release
+		r.At = net.JoinHostPort(r.Address.IP, strconv.Itoa(r.Address.Port))
+	}
+	return r.Announced, nil
 }
 
 // sighting is the time at which a revision of a record was first read, by the clock of

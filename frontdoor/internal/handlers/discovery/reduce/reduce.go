@@ -1,4 +1,6 @@
-package discovery
+// Package reduce removes from OpenAPI documents what their version 2 cannot express. It does not
+// check the documents. It serves "Groups and paths" of the specification.
+package reduce
 
 import (
 	"strings"
@@ -6,11 +8,11 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// reduced removes what OpenAPI v2 cannot express: oneOf, anyOf, not, nullable, and
+// Document removes what OpenAPI v2 cannot express: oneOf, anyOf, not, nullable, and
 // preserved unknown fields, which only schemas of custom types have. Nullable schemas and
 // those that preserve fields lose their type and properties, so that clients accept any
 // value. It modifies the document's schemas in place.
-func reduced(document *spec.Swagger) *spec.Swagger {
+func Document(document *spec.Swagger) *spec.Swagger {
 	for name, s := range document.Definitions {
 		if keepsFields(&s) {
 			s.Properties, s.Required = nil, nil
