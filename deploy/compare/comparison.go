@@ -175,14 +175,15 @@ func (r *runner) waitStable(ctx context.Context, step *corpus.Step) error {
 	return nil
 }
 
-// unchecked reports whether an object is an APIService whose server has not been looked for.
+// unchecked reports whether an object is an APIService whose server has not been looked for, or
+// a FlowSchema whose priority level has not.
 func unchecked(body []byte) bool {
 	var object struct {
 		Kind   string
 		Status struct{ Conditions []any }
 	}
 	err := json.Unmarshal(body, &object)
-	return err == nil && object.Kind == "APIService" && len(object.Status.Conditions) == 0
+	return err == nil && (object.Kind == "APIService" || object.Kind == "FlowSchema") && len(object.Status.Conditions) == 0
 }
 
 // cleaning reports whether an object is being deleted, with no finalizers but those of the

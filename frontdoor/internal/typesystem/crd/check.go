@@ -55,8 +55,11 @@ func (r Rules) Check(object, old map[string]any) error {
 	c := r.newCheck(object, old)
 	c.relax()
 	meta := tree.Child(object, "metadata")
-	if name := tree.Text(meta, "name"); old == nil && name != tree.Text(tree.Child(c.spec, "names"), "plural")+"."+tree.Text(c.spec, "group") {
-		c.Invalid((&field.Path{Name: "metadata"}).Field("name"), name, `must be spec.names.plural+"."+spec.group`)
+	for _, of := range [...]string{"name", "generateName"} {
+		name := tree.Text(meta, of)
+		if old == nil && (name != "" || of == "name") && name != tree.Text(tree.Child(c.spec, "names"), "plural")+"."+tree.Text(c.spec, "group") {
+			c.Invalid((&field.Path{Name: "metadata"}).Field(of), name, `must be spec.names.plural+"."+spec.group`)
+		}
 	}
 	c.group()
 	c.names()
@@ -208,9 +211,18 @@ func (c *check) storedVersions() {
 	}
 	for i, name := range names {
 		if !known[name] {
-			c.Invalid(where.Item(i), name, "must appear in spec.versions")
+			c.Invalid(where.Item(i), name, c.unlisted(name))
 		}
 	}
+}
+
+// unlisted is the message about a stored version that the definition does not have.
+func (c *check) unlisted(name string) string {
+	if !isLater(c.Types) {
+		return "must appear in spec.versions"
+	}
+	return "missing from spec.versions; " + name + " was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in " +
+		name + " and removes " + name + " from status.storedVersions"
 }
 
 // immutable validates immutable fields: the name of the definition is derived from the

@@ -128,6 +128,8 @@ func (c *check) missing(version map[string]any, keepAll bool, where *field.Path)
 		return
 	}
 	switch {
+	case !c.relaxed.schemas && isLater(c.Types):
+		c.Required(where, "")
 	case !c.relaxed.schemas:
 		c.Required(where, "schemas are required")
 	case !keepAll:

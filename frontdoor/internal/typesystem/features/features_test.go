@@ -131,6 +131,11 @@ func TestDropLater(t *testing.T) {
 	if expected, _ := json.Marshal(decode(t, want)); string(got) != string(expected) {
 		t.Errorf("got %s, want %s", got, expected)
 	}
+	pod := decode(t, `spec: {containers: [{lifecycle: {stopSignal: SIGUSR1}}, {lifecycle: {stopSignal: SIGUSR1, preStop: {}}}, {lifecycle: {}}]}`)
+	g.Drop(&catalogue.Type{Kind: "Pod"}, pod, nil)
+	if got, _ := json.Marshal(pod); string(got) != `{"spec":{"containers":[{},{"lifecycle":{"preStop":{}}},{"lifecycle":{}}]}}` {
+		t.Errorf("stop signals: got %s", got)
+	}
 	job := decode(t, `spec: {suspend: true}`)
 	if g.Drop(&catalogue.Type{Kind: "Job"}, job, nil); job["spec"].(map[string]any)["suspend"] != true {
 		t.Error("a field is dropped whose feature is GA")

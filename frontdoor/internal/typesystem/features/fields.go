@@ -13,7 +13,8 @@ import (
 )
 
 // fields lists the fields of features of release 1.21, by gate and then by kind. In a path,
-// [] means all items of a list, and {} all values of a map. Fields of podSpec are in pods
+// [] means all items of a list, {} all values of a map, and ? an object that is removed with its
+// last field. Fields of podSpec are in pods
 // and in pod templates.
 var fields = map[string]map[string][]string{
 	"CSIInlineVolume":           {podSpec: {"volumes[].csi"}},
@@ -72,6 +73,12 @@ type gated struct {
 //go:embed 1.36.json
 var fields136 []byte
 
+// otherwise136 are the gates of release 1.36 with other fields than those that the published
+// types name.
+var otherwise136 = map[string]map[string][]string{
+	"ContainerStopSignals": {podSpec: {"containers[].lifecycle?.stopSignal", "initContainers[].lifecycle?.stopSignal", "ephemeralContainers[].lifecycle?.stopSignal"}},
+}
+
 // byKind are the fields of features by kind, for each release.
 var byKind = map[string]func() map[string][]gated{
 	release.V121.String(): sync.OnceValue(func() map[string][]gated { return compile(fields) }),
@@ -80,6 +87,7 @@ var byKind = map[string]func() map[string][]gated{
 		if err := json.Unmarshal(fields136, &given); err != nil {
 			panic(err) // a test reads the file
 		}
+		maps.Copy(given, otherwise136)
 		return compile(given)
 	}),
 }
@@ -135,6 +143,7 @@ func (g Gates) offOf(kind string) (off []gated) {
 func visit(object map[string]any, path []string, do func(map[string]any, string) bool) bool {
 	name, list := strings.CutSuffix(path[0], "[]")
 	name, dictionary := strings.CutSuffix(name, "{}")
+	name, optional := strings.CutSuffix(name, "?")
 	switch {
 	case object == nil:
 		return false
@@ -148,7 +157,12 @@ func visit(object map[string]any, path []string, do func(map[string]any, string)
 		})
 	case !list:
 		below, _ := object[name].(map[string]any)
-		return visit(below, path[1:], do)
+		before := len(below)
+		found := visit(below, path[1:], do)
+		if optional && before > 0 && len(below) == 0 {
+			delete(object, name)
+		}
+		return found
 	}
 	items, _ := object[name].([]any)
 	return slices.ContainsFunc(items, func(item any) bool {

@@ -14,6 +14,8 @@ func untouched(t *catalogue.Type, subresource string) fields.Tree {
 	switch {
 	case t.Subresources["status"] == nil:
 		return nil
+	case subresource == "" && t.Behavior.SpecUnowned:
+		return fields.Tree{"f:spec": fields.Tree{}, "f:status": fields.Tree{}}
 	case subresource == "":
 		return fields.Tree{"f:status": fields.Tree{}}
 	case subresource != "status" && subresource != "approval":

@@ -39,6 +39,9 @@ type Behavior struct {
 	// StatusKeeps are the metadata fields that a write of the status does not change.
 	StatusKeeps []string `json:"statusKeeps"`
 
+	// SpecUnowned makes no manager the owner of the fields of the spec.
+	SpecUnowned bool `json:"specUnowned"`
+
 	// OrphanDependents are the versions in which a deletion without a propagation policy
 	// orphans the dependents.
 	OrphanDependents []string `json:"orphanDependents"`

@@ -1,8 +1,6 @@
 package kinds
 
 import (
-	"slices"
-
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
@@ -13,7 +11,7 @@ func (r *Rules) Changed(m, old map[string]any) map[string]string {
 		return nil
 	}
 	changed := map[string]string{}
-	for _, name := range slices.Concat(r.Fixed, r.Frozen) {
+	for _, name := range r.Fixed {
 		if !rules.Same(m[name], old[name]) {
 			changed[name] = "field is immutable"
 		}
@@ -25,6 +23,3 @@ func (r *Rules) Changed(m, old map[string]any) map[string]string {
 	}
 	return changed
 }
-
-// IsFrozen reports whether a field is one of Frozen. The receiver may be nil.
-func (r *Rules) IsFrozen(name string) bool { return r != nil && slices.Contains(r.Frozen, name) }

@@ -65,6 +65,8 @@ type Change struct {
 	Names      NameRule   `json:"names"`
 	// CreateOnUpdate is that of Behavior.
 	CreateOnUpdate bool `json:"createOnUpdate"`
+	// SpecUnowned is that of Behavior.
+	SpecUnowned bool `json:"specUnowned"`
 }
 
 // NamesIn returns the rule for names in a release; "" for the usual one.
@@ -91,6 +93,7 @@ func (k *Kind) Of(r release.Release) (columns []Column, behavior Behavior) {
 			change := k.Changes[name]
 			behavior.Generation = cmp.Or(change.Generation, behavior.Generation)
 			behavior.CreateOnUpdate = behavior.CreateOnUpdate || change.CreateOnUpdate
+			behavior.SpecUnowned = behavior.SpecUnowned || change.SpecUnowned
 		}
 	}
 	return columns, behavior

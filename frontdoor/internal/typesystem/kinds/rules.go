@@ -29,8 +29,6 @@ type Rules struct {
 	Fixed   []string `json:"fixed"`
 	Once    []string `json:"once"`
 	Mutable []string `json:"mutable"`
-	// Frozen fields are immutable, and not validated after the object has been created.
-	Frozen []string `json:"frozen"`
 	// Fields are the rules of single fields.
 	Fields map[string]*Field `json:"fields"`
 	// Specified maps the names of fields in the specification to those of the document. The
@@ -97,6 +95,8 @@ type Field struct {
 	Forbidden string `json:"forbidden"`
 	// Unchecked fields are only validated for their type.
 	Unchecked bool `json:"unchecked"`
+	// AtCreation fields are only validated in new objects.
+	AtCreation bool `json:"atCreation"`
 	// Blank fields are validated as empty or zero when they are absent; they are required
 	// only if Required lists them.
 	Blank bool `json:"blank"`

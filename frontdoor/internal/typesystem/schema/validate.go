@@ -34,7 +34,7 @@ func (c *check) object(n *node, m, old map[string]any, at *field.Path) {
 	own := field.Path{Parent: at} // one for all fields, as in preparation
 	for name, value := range m {
 		f := n.fields[name]
-		if f == nil || f.rules == nil && f.plain || slices.Contains(surplus, name) || old != nil && n.rules.IsFrozen(name) {
+		if f == nil || f.rules == nil && f.plain || slices.Contains(surplus, name) || old != nil && f.rules != nil && f.rules.AtCreation {
 			continue
 		}
 		below := &own

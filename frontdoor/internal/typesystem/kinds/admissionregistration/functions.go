@@ -19,6 +19,7 @@ var Functions = kinds.Functions{
 		"mutatingBinding":    mutatingBinding,
 		"mutatingPolicy":     mutatingPolicy,
 		"paramKind":          paramKind,
+		"paramRef":           paramRef,
 		"resourceNames":      resourceNames,
 		"resourceWildcards":  resourceWildcards,
 		"reviewVersions":     reviewVersions,

@@ -202,3 +202,15 @@ func resourceNames(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		seen[name] = true
 	}
 }
+
+// paramRef checks that parameters are found in exactly one of two ways.
+func paramRef(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	const both = "name and selector are mutually exclusive"
+	switch name, selector := rules.Text(m, "name"), m["selector"]; {
+	case name == "" && selector == nil:
+		c.Required(at, "one of name or selector must be specified")
+	case name != "" && selector != nil:
+		c.Forbidden(at.Field("name"), both)
+		c.Forbidden(at.Field("selector"), both)
+	}
+}

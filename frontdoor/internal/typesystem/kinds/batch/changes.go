@@ -25,8 +25,9 @@ func jobChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	immutable := []string{"completions", "selector", "completionMode"}
 	if !c.Release.Before(labelsQualified) {
 		immutable = append(immutable, "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
-		if spec["completionMode"] == "Indexed" && rules.Same(spec["completions"], spec["parallelism"]) {
+		if spec["completionMode"] == "Indexed" {
 			immutable = immutable[1:] // an indexed Job may be scaled
+			inTandem(c, spec, before, at)
 		}
 	}
 	for _, name := range immutable {
@@ -36,6 +37,14 @@ func jobChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 	if !rules.Same(spec["template"], allowed(c, m, old)) {
 		c.Invalid(at.Field("template"), spec["template"], "field is immutable")
+	}
+}
+
+// inTandem checks that the completions of an indexed Job change with its parallelism.
+func inTandem(c *rules.Check, spec, before map[string]any, at *field.Path) {
+	completions := spec["completions"]
+	if completions != nil && !rules.Same(completions, before["completions"]) && !rules.Same(completions, spec["parallelism"]) {
+		c.Invalid(at.Field("completions"), completions, "can only be modified in tandem with spec.parallelism")
 	}
 }
 

@@ -48,6 +48,16 @@ func replacementFitsFailures(c *rules.Check, spec, _ map[string]any, at *field.P
 	}
 }
 
+// failureCause checks that a rule has one of its two causes.
+func failureCause(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	switch codes, conditions := m["onExitCodes"] != nil, len(rules.List(m, "onPodConditions")) > 0; {
+	case codes && conditions:
+		c.InvalidWhole(at, "specifying both OnExitCodes and OnPodConditions is not supported")
+	case !codes && !conditions:
+		c.InvalidWhole(at, "specifying one of OnExitCodes and OnPodConditions is required")
+	}
+}
+
 // failureRules checks the rules of a failure policy against the rest of the Job.
 func failureRules(c *rules.Check, spec, _ map[string]any, at *field.Path) {
 	names := map[string]bool{}
@@ -83,6 +93,9 @@ func exitCodes(c *rules.Check, codes map[string]any, at *field.Path) {
 			c.Invalid(at.Item(i), code, "must not be 0 for the In operator")
 		}
 		ordered, before = ordered && before <= code, code
+	}
+	if len(values) == 0 {
+		c.Invalid(at, nil, "at least one value is required")
 	}
 	if !ordered {
 		c.Invalid(at, values, "must be ordered")

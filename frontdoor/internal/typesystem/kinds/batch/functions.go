@@ -11,6 +11,7 @@ import (
 // Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
+		"failureCause":            failureCause,
 		"failureRules":            failureRules,
 		"scheduleZone":            scheduleZone,
 		"successOfIndexes":        successOfIndexes,

@@ -2,6 +2,9 @@ package certificates
 
 import (
 	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 )
@@ -35,4 +38,13 @@ func showPodRequestState(o *cell.Object) any {
 		}
 	}
 	return "Pending"
+}
+
+// showRequestedDuration returns for how long a certificate shall be valid.
+func showRequestedDuration(o *cell.Object) any {
+	seconds := o.Spec.Get("expirationSeconds")
+	if !seconds.Exists() {
+		return "<none>"
+	}
+	return duration.HumanDuration(time.Duration(seconds.Int()) * time.Second)
 }

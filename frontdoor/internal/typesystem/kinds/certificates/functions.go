@@ -29,8 +29,9 @@ var Functions = kinds.Functions{
 		"updateSigningRequest": updateSigningRequest,
 	},
 	Cells: map[string]cell.Func{
-		"showPodRequestState":  showPodRequestState,
-		"showRequestCondition": showRequestCondition,
+		"showPodRequestState":   showPodRequestState,
+		"showRequestCondition":  showRequestCondition,
+		"showRequestedDuration": showRequestedDuration,
 	},
 	Convert: map[string]kinds.ConvertFunc{
 		"signingRequestFromV1beta1": signingRequestFromV1beta1,

@@ -10,6 +10,7 @@ import (
 // Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
+		"candidateStrategy": candidateStrategy,
 		"candidateVersions": candidateVersions,
 		"leaseStrategy":     leaseStrategy,
 		"preferredHolder":   preferredHolder,

@@ -37,11 +37,18 @@ func candidateVersions(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
+// candidateStrategy checks the strategy of a candidate, which is required.
+func candidateStrategy(c *rules.Check, m, old map[string]any, at *field.Path) {
+	if rules.Text(m, "strategy") != "" {
+		leaseStrategy(c, m, old, at)
+	}
+}
+
 // leaseStrategy checks the strategy of a lease or of a candidate. Its path has the name of the
 // field twice, as in Kubernetes.
 func leaseStrategy(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	strategy := rules.Text(m, "strategy")
-	if strategy == "" {
+	strategy, given := m["strategy"].(string)
+	if !given {
 		return
 	}
 	at = at.Field("strategy").Field("strategy")

@@ -49,11 +49,11 @@ var Functions = kinds.Functions{
 		"limitDefaults":         limitDefaults,
 		"namespaceNameLabel":    namespaceNameLabel,
 		"sameCIDRs":             sameCIDRs,
-		"sameDataSources":       sameDataSources,
 		"volumeModeOfVolume":    volumeModeOfVolume,
 	},
 	Prepare: map[string]kinds.PrepareFunc{
 		"dropDataSource":          dropDataSource,
+		"sameDataSources":         sameDataSources,
 		"addNamespaceFinalizer":   addNamespaceFinalizer,
 		"keepNamespaceFinalizers": keepNamespaceFinalizers,
 		"nameLimitRange":          nameLimitRange,

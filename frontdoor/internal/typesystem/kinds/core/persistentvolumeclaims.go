@@ -10,7 +10,6 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/tree"
-	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // claimStorage checks that a claim requests storage.
@@ -95,11 +94,12 @@ func claimChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 }
 
 // The releases from which the class of attributes of a volume may change, a claim may get the
-// default class later, and one whose expansion failed may request less again.
+// default class later, one whose expansion failed may request less again, and dataSourceRef exists.
 var (
 	attributesMutable, _ = release.Of("1.34")
 	classLater, _        = release.Of("1.26")
 	recoverable, _       = release.Of("1.32")
+	referencesSince, _   = release.Of("1.24")
 )
 
 // smaller checks that a claim does not request less storage than before, or than it has.
@@ -188,10 +188,10 @@ func claimCapacity(c *rules.Check, m, _ map[string]any, _ *field.Path) {
 	}
 }
 
-// dropDataSource drops a data source that release 1.21 does not support: those are claims
-// and snapshots. A stored data source is kept.
+// dropDataSource drops a data source that is neither a claim nor a snapshot. Those have the
+// field dataSourceRef, or in release 1.21 a feature. A stored data source is kept.
 func dropDataSource(w kinds.Write, obj, old map[string]any) {
-	if w.On("AnyVolumeDataSource") || rules.AsObject(rules.AsObject(old)["spec"])["dataSource"] != nil {
+	if w.Release.Before(referencesSince) && w.On("AnyVolumeDataSource") || rules.AsObject(rules.AsObject(old)["spec"])["dataSource"] != nil {
 		return
 	}
 	spec := rules.AsObject(obj["spec"])
@@ -206,8 +206,10 @@ func dropDataSource(w kinds.Write, obj, old map[string]any) {
 
 // sameDataSources completes one of dataSource and dataSourceRef from the other. Only the
 // reference can name another namespace.
-func sameDataSources(m map[string]any, _ vocabulary.Vocabulary) {
-	completeSources(rules.Object(m, "spec"))
+func sameDataSources(w kinds.Write, obj, _ map[string]any) {
+	if !w.Release.Before(referencesSince) {
+		completeSources(rules.Object(obj, "spec"))
+	}
 }
 
 func completeSources(spec map[string]any) {

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -34,6 +35,27 @@ func TestDataSource(t *testing.T) {
 	} {
 		made, want := spec(t, c.made), spec(t, c.want)
 		dropDataSource(w, made, spec(t, c.old))
+		if !reflect.DeepEqual(made, want) {
+			t.Errorf("%s: got %v, want %v", c.name, made["spec"], want["spec"])
+		}
+	}
+}
+
+// TestLaterDataSource: a claim has both fields for what its volume is filled from, and only one
+// for what dataSource does not support.
+func TestLaterDataSource(t *testing.T) {
+	w := kinds.Write{Vocabulary: vocabulary.Platform(), Release: release.V136}
+	for _, c := range []struct{ name, made, old, want string }{
+		{"a claim", `{dataSource: {kind: PersistentVolumeClaim, name: a}}`, "", `{dataSource: {kind: PersistentVolumeClaim, name: a}, dataSourceRef: {kind: PersistentVolumeClaim, name: a}}`},
+		{"something else", `{dataSource: {kind: Pod, name: a}}`, "", `{}`},
+		{"something else that is there", `{dataSource: {kind: Pod, name: a}}`, `{dataSource: {kind: Pod, name: a}}`, `{dataSource: {kind: Pod, name: a}, dataSourceRef: {kind: Pod, name: a}}`},
+		{"a reference to something else", `{dataSource: {kind: Pod, name: b}, dataSourceRef: {apiGroup: a.b, kind: Tape, name: a}}`, "", `{dataSource: {apiGroup: a.b, kind: Tape, name: a}, dataSourceRef: {apiGroup: a.b, kind: Tape, name: a}}`},
+		{"of another namespace", `{dataSourceRef: {kind: PersistentVolumeClaim, name: a, namespace: b}}`, "", `{dataSourceRef: {kind: PersistentVolumeClaim, name: a, namespace: b}}`},
+	} {
+		made, old, want := spec(t, c.made), spec(t, c.old), spec(t, c.want)
+		for _, prepare := range []kinds.PrepareFunc{dropDataSource, sameDataSources} {
+			prepare(w, made, old)
+		}
 		if !reflect.DeepEqual(made, want) {
 			t.Errorf("%s: got %v, want %v", c.name, made["spec"], want["spec"])
 		}

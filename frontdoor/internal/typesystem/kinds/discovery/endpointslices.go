@@ -6,7 +6,9 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/services"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/format"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -24,12 +26,20 @@ func sliceAddresses(c *rules.Check, m, _ map[string]any, at *field.Path) {
 				}
 				c.Must(validation.IsDNS1123Subdomain, strings.TrimSuffix(address, "."), where)
 			case kind == "IPv4" && (err != nil || !ip.Is4()):
-				c.Invalid(where, address, "must be a valid IPv4 address")
+				c.Invalid(where, address, wrongAddress(c, address, err, "must be a valid IPv4 address"))
 			case kind == "IPv6" && (err != nil || !ip.Is6()):
-				c.Invalid(where, address, "must be a valid IPv6 address")
+				c.Invalid(where, address, wrongAddress(c, address, err, "must be a valid IPv6 address"))
 			default:
 				services.CheckNotSpecialIP(c, address, where)
 			}
 		}
 	}
+}
+
+// wrongAddress returns what is wrong with an address that is none, or of the other family.
+func wrongAddress(c *rules.Check, address string, err error, otherFamily string) string {
+	if err != nil && !c.Release.Before(release.V136) {
+		return format.IP(address)[0]
+	}
+	return otherFamily
 }

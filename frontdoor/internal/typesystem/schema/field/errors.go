@@ -117,6 +117,14 @@ func (e *Errors) Invalid(at *Path, value any, why string) {
 	e.add(services.CauseInvalid, at, with("Invalid value: "+Display(value), why))
 }
 
+// InvalidWhole adds the error of an object that is invalid as a whole, without its value.
+func (e *Errors) InvalidWhole(at *Path, why string) {
+	if e.full() {
+		return
+	}
+	e.add(services.CauseInvalid, at, with("Invalid value", why))
+}
+
 // TypeInvalid adds the error of a value of a wrong JSON type.
 func (e *Errors) TypeInvalid(at *Path, value any, why string) {
 	if e.full() {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -49,7 +50,12 @@ func balancerAddresses(c *rules.Check, m, _ map[string]any, _ *field.Path) {
 		return // only the subresource status changes them
 	}
 	at := (&field.Path{Name: "status"}).Field("loadBalancer").Field("ingress")
-	for i, point := range rules.Objects(rules.Object(m, "status", "loadBalancer"), "ingress") {
+	points := rules.Objects(rules.Object(m, "status", "loadBalancer"), "ingress")
+	if foreign(c, m, points) {
+		c.Forbidden(at, "may only be used when `spec.type` is 'LoadBalancer'")
+		return
+	}
+	for i, point := range points {
 		if ip := rules.Text(point, "ip"); ip != "" && !isIP(ip) {
 			c.Invalid(at.Item(i).Field("ip"), ip, "must be a valid IP address")
 		}
@@ -60,6 +66,15 @@ func balancerAddresses(c *rules.Check, m, _ map[string]any, _ *field.Path) {
 		}
 	}
 }
+
+// foreign reports whether a Service has addresses of a load balancer without being one, which
+// is allowed before release 1.30.
+func foreign(c *rules.Check, m map[string]any, points []map[string]any) bool {
+	return len(points) > 0 && !c.Release.Before(modesSince) && rules.Object(m, "spec")["type"] != loadBalancer
+}
+
+// modesSince is the first release with modes of addresses.
+var modesSince, _ = release.Of("1.30")
 
 func isIP(text string) bool {
 	_, err := netip.ParseAddr(text)
@@ -84,7 +99,11 @@ func balancerModesFit(c *rules.Check, m, _ map[string]any, _ *field.Path) {
 		return
 	}
 	at := (&field.Path{Name: "status"}).Field("loadBalancer").Field("ingress")
-	for i, point := range rules.Objects(rules.Object(m, "status", "loadBalancer"), "ingress") {
+	points := rules.Objects(rules.Object(m, "status", "loadBalancer"), "ingress")
+	if foreign(c, m, points) {
+		return
+	}
+	for i, point := range points {
 		mode, where := point["ipMode"], at.Item(i).Field("ipMode")
 		switch ip := rules.Text(point, "ip"); {
 		case mode == nil && ip != "":
