@@ -64,8 +64,11 @@ func selectableFields(t *catalogue.Type, object map[string]any) map[string]strin
 	}
 	fields := make(map[string]string, len(t.Selectable))
 	for _, f := range t.Selectable {
-		value, ok, _ := unstructured.NestedFieldNoCopy(object, f.Path...)
-		if !ok || value == nil || value == "" {
+		value, _, _ := unstructured.NestedFieldNoCopy(object, f.Path...)
+		if f.Or != nil && (value == nil || value == "") {
+			value, _, _ = unstructured.NestedFieldNoCopy(object, f.Or...)
+		}
+		if value == nil || value == "" {
 			value = f.Default
 		}
 		fields[f.Name] = fmt.Sprint(value)

@@ -1,6 +1,10 @@
 package checks
 
-import . "github.com/portico-platform/portico/deploy/conformance/suite/harness"
+import (
+	"strings"
+
+	. "github.com/portico-platform/portico/deploy/conformance/suite/harness"
+)
 
 func events() {
 	s := Section("Event v1")
@@ -38,6 +42,11 @@ func events() {
 			})
 		}
 	}
+	s.Check("EV-10", "the field selector source finds an event without a source by its reporting controller", func(t *T) {
+		name := t.POST(t.In(events), t.Event()).OK().Obj().Name()
+		t.Eq("the event", strings.Join(t.GET(t.In("events")+"?fieldSelector=source%3Dexample.com/suite").OK().Obj().Names(), ","), name)
+		t.Eq("no event", len(t.GET(t.In("events")+"?fieldSelector=source%3Dother").OK().Obj().List("items")), 0)
+	})
 	s.Check("EV-09", "reportingComponent is accepted by the name that the specification has for it", func(t *T) {
 		body := t.Event()
 		delete(body, "reportingController")

@@ -89,7 +89,11 @@ func (d *described) describe(t *Type, k *kinds.Kind) {
 		if at == "" {
 			at = s.Name
 		}
-		t.Selectable = append(t.Selectable, SelectableField{Name: s.Name, Path: strings.Split(at, "."), Default: s.Default})
+		field := SelectableField{Name: s.Name, Path: strings.Split(at, "."), Default: s.Default}
+		if s.Or != "" {
+			field.Or = strings.Split(s.Or, ".")
+		}
+		t.Selectable = append(t.Selectable, field)
 	}
 	for _, name := range k.Subresources {
 		if feature := k.Features[name]; feature != "" && d.feature != nil && !d.feature(feature) {

@@ -122,6 +122,7 @@ type ScalePaths struct {
 type SelectableField struct {
 	Name    string   // for example spec.nodeName
 	Path    []string // in the storage version
+	Or      []string // the path that is read if the field is absent or empty; nil for none
 	Default string   // the value of an absent field
 }
 

@@ -115,6 +115,8 @@ type Selectable struct {
 	Name string `json:"name"` // for example spec.nodeName
 	// At is the path in the storage version; "" if it equals the name.
 	At string `json:"at"`
+	// Or is the path that is read instead of an absent or empty field; "" for none.
+	Or string `json:"or"`
 	// Default is the value of an absent field.
 	Default string `json:"default"`
 }
