@@ -181,7 +181,7 @@ func (e *Encoder) appendTableHead(dst []byte, meta ListMeta, columns bool) []byt
 	if columns {
 		dst = append(dst, e.rows.Columns()...)
 	} else {
-		dst = append(dst, `[]`...)
+		dst = append(dst, `null`...)
 	}
 	return append(dst, `,"rows":[`...)
 }

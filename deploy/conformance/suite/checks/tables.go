@@ -2,6 +2,7 @@ package checks
 
 import (
 	"slices"
+	"time"
 
 	. "github.com/portico-platform/portico/deploy/conformance/suite/harness"
 )
@@ -60,6 +61,14 @@ func tables() {
 			t.Eq("number of cells per row", len(o.At("rows.0.cells").([]any)), len(Columns(o)))
 		})
 	}
+	s.Check("TABLE-10", "a watch of Tables has column definitions in its first event only, and null in others", func(t *T) {
+		t.CM("a")
+		t.CM("b")
+		w := t.Watch(t.In("configmaps")+"?resourceVersion=0", Accept(AsTable))
+		t.True(len(w.Next(10*time.Second).Object.List("columnDefinitions")) > 0, "column definitions in the first event")
+		value, given := w.Next(10 * time.Second).Object["columnDefinitions"]
+		t.True(given && value == nil, "null in the second event, got %v", value)
+	})
 	s.Check("TABLE-08", "a Table may leave out the objects, and names its version also for a dry-run", func(t *T) {
 		o := t.CM("a")
 		table := t.PATCH(MergePatch, t.In("configmaps")+"/a?dryRun=All&includeObject=None", `{data: {k: v}}`, Accept(AsTable)).Is(200).Obj()
