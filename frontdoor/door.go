@@ -68,7 +68,7 @@ type door struct {
 	relearned chan struct{}
 	access    *authfilters.Control
 	codec     *wire.Codec
-	cbor      bool // serves that encoding
+	gates     features.Gates
 	reads     *reads.Handlers
 	writes    *writes.Handlers
 	// ranges maintains the ServiceCIDRs and IPAddresses.
@@ -82,7 +82,6 @@ type door struct {
 	// extensions serve the group versions of other servers.
 	extensions *extensions.Handlers
 	forwarding *forwarding.Handlers // of requests for types of other front doors
-
 	operations *operations.Handlers
 	router     http.Handler // serves the paths that are no resources
 	browsers   *browsers.Headers
@@ -133,7 +132,7 @@ func (d *door) learn(e *typesystem.Engine) {
 // The caller holds d.learning.
 func (d *door) publish(e *typesystem.Engine) {
 	o := discovery.Options{Catalogue: e.Types, Vocabulary: d.vocabulary,
-		Release: d.release, Version: discovery.Version(d.release), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}, CBOR: d.cbor}
+		Release: d.release, Version: discovery.Version(d.release), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}, CBOR: d.gates.On(features.CBOR)}
 	if before := d.types.Load(); before != nil {
 		o.Before = before.documents
 	}
@@ -159,10 +158,10 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, parts *prepared.Parts
 		return nil, err
 	}
 	d := &door{log: n.Log, vocabulary: n.Vocabulary, release: n.Release, tracer: n.Tracer, store: b.Store, admission: b.Admission,
-		requestTimeout: c.requestTimeout, goawayChance: c.goawayChance, browsers: headers, console: pages, cbor: parts.Gates.On(features.CBOR),
+		requestTimeout: c.requestTimeout, goawayChance: c.goawayChance, browsers: headers, console: pages, gates: parts.Gates,
 		relearned: make(chan struct{}, 1)}
 	d.learn(parts.Engine)
-	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary, Release: n.Release, CBOR: d.cbor})
+	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary, Release: n.Release, CBOR: d.gates.On(features.CBOR)})
 	d.codec = codec
 	n.Memory.Add("encoded-objects", codec)
 	d.audit = auditing.Auditor{Text: codec.Text, StatusText: wire.StatusText, StatusOf: statusOf, Recent: &auditing.Recent{}}

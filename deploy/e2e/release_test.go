@@ -59,7 +59,7 @@ func identifies(t *testing.T, c *cluster.Cluster) {
 	client := kubernetes.NewForConfigOrDie(c.Config())
 	eventually(t, "the front door has a Lease", func() bool {
 		leases, err := client.CoordinationV1().Leases("kube-system").List(t.Context(), metav1.ListOptions{LabelSelector: "apiserver.kubernetes.io/identity=kube-apiserver"})
-		return err == nil && len(leases.Items) == 1 && strings.HasPrefix(leases.Items[0].Name, "apiserver-") && *leases.Items[0].Spec.HolderIdentity != "" &&
+		return err == nil && len(leases.Items) == 1 && strings.HasPrefix(leases.Items[0].Name, "apiserver-") && strings.HasPrefix(*leases.Items[0].Spec.HolderIdentity, leases.Items[0].Name+"_") &&
 			time.Since(leases.Items[0].Spec.RenewTime.Time) < time.Minute
 	})
 	eventually(t, "the use of tokens in Secrets is recorded", func() bool {

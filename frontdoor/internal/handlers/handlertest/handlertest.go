@@ -9,7 +9,9 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue/runtimeconfig"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -27,6 +29,24 @@ var builtin = sync.OnceValues(func() (*typesystem.Engine, error) {
 func Engine(t testing.TB) *typesystem.Engine {
 	t.Helper()
 	engine, err := builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return engine
+}
+
+// EngineOf returns an engine of the built-in types of a release, with the values of --runtime-config.
+func EngineOf(t testing.TB, r release.Release, config ...string) *typesystem.Engine {
+	t.Helper()
+	parsed, err := runtimeconfig.Parse(config...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s(), Release: r, RuntimeConfig: parsed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := typesystem.New(types, typesystem.Options{Vocabulary: vocabulary.K8s()})
 	if err != nil {
 		t.Fatal(err)
 	}

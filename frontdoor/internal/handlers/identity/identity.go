@@ -10,8 +10,11 @@ import (
 	"encoding/base32"
 	"errors"
 	"log/slog"
+	"net"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
@@ -19,6 +22,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/release"
+	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -27,6 +31,8 @@ const (
 	// renewEvery is the period of renewal, and lasts how long a Lease is valid without it.
 	renewEvery = 10 * time.Second
 	lasts      = time.Hour
+	// leaveTimeout bounds the deletion of the Lease when the front door stops.
+	leaveTimeout = 2 * time.Second
 )
 
 // since is the first release with these objects.
@@ -41,52 +47,102 @@ type Config struct {
 	Engine func() *typesystem.Engine
 	// Host is the name of the host, and Address that of this front door on it.
 	Host, Address string
-	Log           *slog.Logger
+	// Off is true for a front door without a Lease, and Hidden for one whose Lease has no address.
+	Off, Hidden bool
+	Log         *slog.Logger
 }
 
 // Keeper maintains the objects.
 type Keeper struct {
 	Config
 	now func() time.Time
+	// holder is this start of the front door, and began is true once the Lease of an earlier start is gone.
+	holder string
+	began  bool
 }
 
 // New returns a Keeper. The caller must call Run.
-func New(c Config) *Keeper { return &Keeper{c, time.Now} }
+func New(c Config) *Keeper {
+	k := &Keeper{Config: c, now: time.Now}
+	k.holder = Name(c.Host, c.Address) + "_" + string(uuid.NewUUID())
+	return k
+}
 
-// Run renews the Lease until ctx ends, and then returns nil. The Lease stays: another start
-// of the same front door takes it over, and others delete it when it is over.
+// Run renews the Lease until ctx ends, and then deletes it and returns nil. Other front doors delete
+// the Lease of one that could not.
 func (k *Keeper) Run(ctx context.Context) error {
 	retry.Every(ctx, renewEvery, k.pass, func(err error) {
 		k.Log.Warn("renewing the Lease of this front door failed, retrying", "error", err)
 	})
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+	defer cancel()
+	if err := k.leave(last, k.isMine); err != nil {
+		k.Log.Debug("deleting the Lease of this front door failed, other front doors will delete it", "error", err)
+	}
 	return nil
 }
+
+func (k *Keeper) isMine(holder string) bool { return holder == k.holder }
 
 func (k *Keeper) pass(ctx context.Context) error {
 	if k.Engine().Types.Release().Before(since) {
 		return nil
 	}
+	if k.Off {
+		return k.track(ctx)
+	}
 	return errors.Join(k.renew(ctx), k.track(ctx), k.sweep(ctx))
 }
 
-// name returns the name of the Lease, which is the same after another start.
-func (k *Keeper) name() string {
-	sum := sha256.Sum256([]byte(k.Host + "/" + k.Address))
+// leave deletes the Lease if its holder is one of those meant.
+func (k *Keeper) leave(ctx context.Context, of func(holder string) bool) error {
+	t, ok := k.Engine().Types.ByKind(k.Vocabulary.Group("coordination."), "v1", "Lease")
+	if !ok {
+		return nil
+	}
+	key := resource.Key{GroupResource: t.GroupResource(), Namespace: k.Vocabulary.Namespace("system"), Name: Name(k.Host, k.Address)}
+	stored, err := k.Store.Get(ctx, services.GetRequest{Key: key})
+	if err == nil {
+		var lease map[string]any
+		if lease, err = tree.Decode(stored.JSON); err == nil && of(tree.Text(lease, "spec", "holderIdentity")) {
+			_, err = k.Store.Delete(ctx, services.DeleteRequest{Key: key, Revision: stored.Revision})
+		}
+	}
+	if services.IsReason(err, services.ReasonNotFound) || services.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// Name returns the name of the Lease of a front door, which is the same after another start.
+func Name(host, address string) string {
+	sum := sha256.Sum256([]byte(host + "/" + address))
 	return "apiserver-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
-func (k *Keeper) label() (name, value string) {
-	return k.Vocabulary.Qualified("apiserver", "identity"), k.Vocabulary.Namespace("apiserver")
+// Label returns the label of the Leases of front doors.
+func Label(v vocabulary.Vocabulary) (name, value string) {
+	return v.Qualified("apiserver", "identity"), v.Namespace("apiserver")
 }
 
-// renew creates or renews the Lease.
+// renew creates or renews the Lease. That of an earlier start is deleted first, as in Kubernetes.
 func (k *Keeper) renew(ctx context.Context) error {
-	label, value := k.label()
-	return k.ensure(ctx, k.Vocabulary.Group("coordination.")+"/v1", "Lease", k.name(), func(lease map[string]any) {
-		labels := tree.Object(tree.Object(lease, "metadata"), "labels")
+	if !k.began {
+		if err := k.leave(ctx, func(holder string) bool { return !k.isMine(holder) }); err != nil {
+			return err
+		}
+		k.began = true
+	}
+	label, value := Label(k.Vocabulary)
+	return k.ensure(ctx, k.Vocabulary.Group("coordination.")+"/v1", "Lease", Name(k.Host, k.Address), func(lease map[string]any) {
+		meta := tree.Object(lease, "metadata")
+		labels := tree.Object(meta, "labels")
 		labels[label], labels[k.Vocabulary.Qualified("", "hostname")] = value, k.Host
+		if host, _, err := net.SplitHostPort(k.Address); err == nil && host != "" && !k.Hidden && !k.Engine().Types.Release().Before(release.V136) {
+			tree.Object(meta, "annotations")[k.Vocabulary.Qualified("", "peer-advertise-address")] = k.Address
+		}
 		spec := tree.Object(lease, "spec")
-		spec["holderIdentity"], spec["leaseDurationSeconds"] = k.name(), int64(lasts/time.Second)
+		spec["holderIdentity"], spec["leaseDurationSeconds"] = k.holder, int64(lasts/time.Second)
 		spec["renewTime"] = k.now().UTC().Format("2006-01-02T15:04:05.000000Z07:00")
 	})
 }
@@ -129,7 +185,7 @@ func (k *Keeper) sweep(ctx context.Context) error {
 
 // over lists the Leases that are over.
 func (k *Keeper) over(ctx context.Context, t *catalogue.Type) (over []services.Object, err error) {
-	label, value := k.label()
+	label, value := Label(k.Vocabulary)
 	request := services.ListRequest{GroupResource: t.GroupResource(), Namespace: k.Vocabulary.Namespace("system"), LabelSelector: label + "=" + value}
 	_, err = services.ForEach(ctx, k.Store, request, func(o services.Object) error {
 		lease, err := tree.Decode(o.JSON)

@@ -2,10 +2,15 @@ package identity
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/handlertest"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
 	"github.com/portico-platform/portico/services/release"
@@ -44,8 +49,62 @@ func TestOver(t *testing.T) {
 	if err != nil || len(over) != 1 || over[0].Key.Name != "apiserver-old" {
 		t.Errorf("over: %v, %v", over, err)
 	}
-	k.Host, k.Address = "host", "10.0.0.1:6443"
-	if name := k.name(); name == New(Config{Host: "host", Address: "10.0.0.1:6444"}).name() || len(name) != len("apiserver-")+26 {
+	if name := Name("host", "10.0.0.1:6443"); name == Name("host", "10.0.0.1:6444") || len(name) != len("apiserver-")+26 {
 		t.Errorf("name %q", name)
+	}
+}
+
+// TestLease: the Lease says what that of kube-apiserver says, and that of an earlier start is replaced.
+func TestLease(t *testing.T) {
+	engine := handlertest.EngineOf(t, release.V136)
+	store := fake.New(t).Store()
+	start := func(hidden bool) *Keeper {
+		return New(Config{Vocabulary: vocabulary.K8s(), Store: store, Engine: func() *typesystem.Engine { return engine }, Host: "host", Address: "10.0.0.1:6443", Hidden: hidden,
+			Writes: &writes.Handlers{Store: store, Vocabulary: vocabulary.K8s(), Codec: wire.New(wire.Config{Vocabulary: vocabulary.K8s()}), Admission: handlertest.AdmitAll{}}})
+	}
+	key := resource.Key{GroupResource: resource.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, Namespace: "kube-system", Name: Name("host", "10.0.0.1:6443")}
+	read := func() (lease struct {
+		Metadata struct {
+			UID                 string
+			Labels, Annotations map[string]string
+		}
+		Spec struct{ HolderIdentity string }
+	}) {
+		stored, err := store.Get(t.Context(), services.GetRequest{Key: key})
+		if err == nil {
+			err = json.Unmarshal(stored.JSON, &lease)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lease
+	}
+	first := start(false)
+	for range 2 {
+		if err := first.renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one := read()
+	if one.Metadata.Labels["apiserver.kubernetes.io/identity"] != "kube-apiserver" || one.Metadata.Labels["kubernetes.io/hostname"] != "host" ||
+		one.Metadata.Annotations["kubernetes.io/peer-advertise-address"] != "10.0.0.1:6443" || !strings.HasPrefix(one.Spec.HolderIdentity, key.Name+"_") {
+		t.Errorf("%+v", one)
+	}
+	second := start(true)
+	if err := second.renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	two := read()
+	if two.Metadata.UID == one.Metadata.UID || two.Spec.HolderIdentity == one.Spec.HolderIdentity || len(two.Metadata.Annotations) > 0 {
+		t.Errorf("after another start: %+v", two)
+	}
+	if err := first.leave(t.Context(), first.isMine); err != nil || read().Metadata.UID != two.Metadata.UID {
+		t.Errorf("the end of the first start: %v", err)
+	}
+	if err := second.leave(t.Context(), second.isMine); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Get(t.Context(), services.GetRequest{Key: key}); !services.IsReason(err, services.ReasonNotFound) {
+		t.Errorf("after the end: %v", err)
 	}
 }

@@ -25,12 +25,15 @@ const (
 	removed    Stage = "REMOVED" // the gate no longer exists
 )
 
-// ServerSideApply is the gate of apply patches, CBOR that of the encoding, and Interoperability
-// that of requests that one front door hands on to another.
+// ServerSideApply is the gate of apply patches, CBOR that of the encoding, Interoperability that of
+// requests that one front door hands on to another, Identity that of the Leases of front doors, and
+// StorageVersions that of their entries in StorageVersions.
 const (
 	ServerSideApply  = "ServerSideApply"
 	CBOR             = "CBORServingAndStorage"
 	Interoperability = "UnknownVersionInteroperabilityProxy"
+	Identity         = "APIServerIdentity"
+	StorageVersions  = "StorageVersionAPI"
 )
 
 // groups are the gates that set all features of a stage.
