@@ -2,6 +2,7 @@ package schema
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -189,6 +190,51 @@ func TestLaterRules(t *testing.T) {
 		}
 		if without, not := strings.CutPrefix(c.want, "-"); strings.Contains(got, without) == not {
 			t.Errorf("%s: want %q in\n%s", name, c.want, got)
+		}
+	}
+}
+
+// TestWarnings checks the warnings about pods and templates of release 1.36.
+func TestWarnings(t *testing.T) {
+	types, engine := newEngineOf(t, release.V136)
+	const pod = `spec: {imagePullSecrets: [{name: a}, {name: a}, {}], volumes: [{name: v, rbd: {image: a, monitors: [b]}}, {name: w, projected: {sources: [{}]}}],
+		topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}], affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: a}]}}, containers: [{name: a, image: b}]}`
+	ofPod := []string{`spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector: a null labelSelector results in matching no pod`,
+		`spec.imagePullSecrets[1].name: duplicate name "a"`, `spec.imagePullSecrets[2].name: invalid empty name ""`, `spec.topologySpreadConstraints[0].labelSelector: a null labelSelector results in matching no pod`,
+		`spec.volumes[0].rbd: deprecated in v1.28, non-functional in v1.31+`, `volume "w" (Projected) has no sources provided`}
+	const driver = `metadata: {name: a}, spec: {tokenRequests: [{audience: a}]`
+	tokens := []string{"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes"}
+	for name, c := range map[string]struct {
+		resource, object, old string
+		want                  []string
+	}{
+		"pod":            {"pods", `{metadata: {name: a, namespace: b}, ` + pod + `}`, "", ofPod},
+		"updated pod":    {"pods", `{metadata: {name: a, namespace: b}, ` + pod + `}`, `{metadata: {name: a, namespace: b}, ` + pod + `}`, nil},
+		"invalid pod":    {"pods", `{metadata: {name: a, namespace: b}, spec: {imagePullSecrets: [{}]}}`, "", nil},
+		"driver":         {"csidrivers", `{` + driver + `}}`, "", tokens},
+		"updated driver": {"csidrivers", `{` + driver + `, podInfoOnMount: true}}`, `{` + driver + `}}`, nil},
+		"aware driver":   {"csidrivers", `{` + driver + `, serviceAccountTokenInSecrets: true}}`, "", nil},
+	} {
+		var warned []string
+		ty, ok := types.Lookup("", "v1", c.resource)
+		if !ok {
+			ty, _ = types.Lookup(engine.vocabulary.Group("storage."), "v1", c.resource)
+		}
+		ch := Change{Type: ty, Object: decode(t, c.object), Warn: func(texts ...string) { warned = append(warned, texts...) }}
+		if c.old != "" {
+			ch.Old = decode(t, c.old)
+		}
+		for _, object := range []map[string]any{ch.Object, ch.Old} {
+			if object == nil {
+				continue
+			}
+			if _, err := engine.Prepare(t.Context(), ch.Type, object, Strict); err != nil {
+				t.Fatal(name, err)
+			}
+		}
+		err := engine.ValidateChange(t.Context(), ch)
+		if !slices.Equal(warned, c.want) {
+			t.Errorf("%s: got %q, %v; want %q", name, warned, err, c.want)
 		}
 	}
 }

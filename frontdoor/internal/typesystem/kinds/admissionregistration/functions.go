@@ -20,6 +20,7 @@ var Functions = kinds.Functions{
 		"mutatingPolicy":     mutatingPolicy,
 		"paramKind":          paramKind,
 		"paramRef":           paramRef,
+		"policyStatus":       policyStatus,
 		"resourceNames":      resourceNames,
 		"resourceWildcards":  resourceWildcards,
 		"reviewVersions":     reviewVersions,

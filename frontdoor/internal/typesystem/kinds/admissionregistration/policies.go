@@ -214,3 +214,17 @@ func paramRef(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		c.Forbidden(at.Field("selector"), both)
 	}
 }
+
+// policyStatus checks the conditions and the warnings about expressions that a controller
+// reports.
+func policyStatus(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	c.Conditions(rules.Objects(m, "conditions"), at.Field("conditions"))
+	at = at.Field("typeChecking").Field("expressionWarnings")
+	for i, warning := range rules.Objects(rules.Object(m, "typeChecking"), "expressionWarnings") {
+		for _, name := range [...]string{"fieldRef", "warning"} {
+			if rules.Text(warning, name) == "" {
+				c.Required(at.Item(i).Field(name), "")
+			}
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 // Functions are the functions that the files of package core refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
+		"podWarnings":         podWarnings,
 		"affinityKeys":        affinityKeys,
 		"appArmorProfile":     appArmorProfile,
 		"claimedResources":    claimedResources,

@@ -1,0 +1,92 @@
+package pods
+
+import (
+	"fmt"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+)
+
+// goneVolumes are the volumes that nodes no longer provide.
+var goneVolumes = map[string]string{
+	"photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
+	"gitRepo":              "deprecated in v1.11, and disabled by default in v1.33+",
+	"scaleIO":              "deprecated in v1.16, non-functional in v1.22+",
+	"flocker":              "deprecated in v1.22, non-functional in v1.25+",
+	"storageos":            "deprecated in v1.22, non-functional in v1.25+",
+	"quobyte":              "deprecated in v1.22, non-functional in v1.25+",
+	"glusterfs":            "deprecated in v1.25, non-functional in v1.26+",
+	"cephfs":               "deprecated in v1.28, non-functional in v1.31+",
+	"rbd":                  "deprecated in v1.28, non-functional in v1.31+",
+}
+
+// podWarnings warns of settings of new pods, and of new and changed templates, that have no
+// effect. Updates of pods are frequent, and have no warnings.
+func podWarnings(c *rules.Check, m, old map[string]any, at *field.Path) {
+	if old != nil && (at.String() == "spec" || at.String() != "template.spec" && rules.Same(m, old)) {
+		return
+	}
+	volumeWarnings(c, m, at.Field("volumes"))
+	selectorWarnings(c, m, at)
+	twice(c, rules.Objects(m, "hostAliases"), "ip", at.Field("hostAliases"))
+	secrets := at.Field("imagePullSecrets")
+	twice(c, rules.Objects(m, "imagePullSecrets"), "name", secrets)
+	for i, secret := range rules.Objects(m, "imagePullSecrets") {
+		if rules.Text(secret, "name") == "" {
+			c.Warn(secrets.Item(i).Field("name").String() + `: invalid empty name ""`)
+		}
+	}
+}
+
+func volumeWarnings(c *rules.Check, m map[string]any, at *field.Path) {
+	for i, volume := range rules.Objects(m, "volumes") {
+		for name, why := range goneVolumes {
+			if volume[name] == nil {
+				continue
+			}
+			if name == "storageos" {
+				name = "storageOS" // as Kubernetes spells it in warnings
+			}
+			c.Warn(at.Item(i).Field(name).String() + ": " + why)
+		}
+		for _, source := range rules.Objects(rules.Object(volume, "projected"), "sources") {
+			if len(source) == 0 {
+				c.Warn(fmt.Sprintf("volume %q (Projected) has no sources provided", rules.Text(volume, "name")))
+			}
+		}
+	}
+}
+
+// selectorWarnings warns of terms that select no pod.
+func selectorWarnings(c *rules.Check, m map[string]any, at *field.Path) {
+	check := func(term map[string]any, at *field.Path) {
+		if term["labelSelector"] == nil {
+			c.Warn(at.Field("labelSelector").String() + ": a null labelSelector results in matching no pod")
+		}
+	}
+	for i, constraint := range rules.Objects(m, "topologySpreadConstraints") {
+		check(constraint, at.Field("topologySpreadConstraints").Item(i))
+	}
+	for _, kind := range [...]string{"podAffinity", "podAntiAffinity"} {
+		terms, at := rules.Object(m, "affinity", kind), at.Field("affinity").Field(kind)
+		const required, preferred = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
+		for i, term := range rules.Objects(terms, required) {
+			check(term, at.Field(required).Item(i))
+		}
+		for i, term := range rules.Objects(terms, preferred) {
+			check(rules.Object(term, "podAffinityTerm"), at.Field(preferred).Item(i).Field("podAffinityTerm"))
+		}
+	}
+}
+
+// twice warns of items of a list that have the same name.
+func twice(c *rules.Check, items []map[string]any, by string, at *field.Path) {
+	seen := map[string]bool{}
+	for i, item := range items {
+		name := rules.Text(item, by)
+		if seen[name] {
+			c.Warn(fmt.Sprintf("%s: duplicate %s %q", at.Item(i).Field(by), by, name))
+		}
+		seen[name] = true
+	}
+}
