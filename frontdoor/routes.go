@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/pprof"
+	"runtime"
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
@@ -12,6 +13,9 @@ import (
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/routes"
 )
+
+// profiledBytes is the usual rate of samples of the memory profile.
+const profiledBytes = 512 << 10
 
 // routes returns the router of the paths that are no resources. Those of resources are
 // data, which package request parses. Which documents there are depends on the types,
@@ -35,6 +39,7 @@ func (d *door) routes(n *run.Node, profiling bool) http.Handler {
 		d.operations.Routes(r, failing)
 	}
 	if profiling {
+		runtime.MemProfileRate = profiledBytes
 		r.Get("/debug/pprof", http.RedirectHandler("/debug/pprof/", http.StatusMovedPermanently).ServeHTTP)
 		r.Get("/debug/pprof/*", pprof.Index)
 		r.Get("/debug/pprof/profile", pprof.Profile)

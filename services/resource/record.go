@@ -45,7 +45,7 @@ var errNoHeader = errors.New("stored value has no header line")
 // object.
 func EncodeRecord(r Record) []byte {
 	h := header{UID: r.UID, Labels: r.Labels, Fields: r.Fields, At: r.At, Trace: r.Trace}
-	value, ok := appendHeader(make([]byte, 0, usualHeader+len(r.JSON)), &h, r.Write)
+	value, ok := appendHeader(make([]byte, 0, h.size()+len(r.JSON)), &h, r.Write)
 	if !ok {
 		// Strings and numbers always marshal; JSON escapes line breaks in them.
 		head, _ := json.Marshal(struct {
@@ -58,8 +58,20 @@ func EncodeRecord(r Record) []byte {
 	return append(value, r.JSON...)
 }
 
-// usualHeader is a size that most header lines do not exceed.
-const usualHeader = 320
+// size returns a length that header lines without escapes do not exceed.
+func (h *header) size() int {
+	const rest = len(`{"uid":"","labels":{},"fields":{},"at":,"w":""}`) + 20 + maxWrite + 1
+	n := rest + len(h.UID)
+	for _, values := range [...]map[string]string{h.Labels, h.Fields} {
+		for name, value := range values {
+			n += len(name) + len(value) + len(`"":"",`)
+		}
+	}
+	return n
+}
+
+// maxWrite is a length that IDs of writes do not exceed.
+const maxWrite = 64
 
 // DecodeRecord decodes a value from etcd. The record's JSON aliases value.
 func DecodeRecord(value []byte) (Record, error) {

@@ -43,6 +43,20 @@ func TestRecordSurvivesTheRoundTrip(t *testing.T) {
 	}
 }
 
+// TestEncodeRecordAllocatesOnce: the value gets its size at once.
+func TestEncodeRecordAllocatesOnce(t *testing.T) {
+	r := sample()
+	r.Write = strings.Repeat("w", maxWrite)
+	r.Labels, r.Fields = map[string]string{}, map[string]string{}
+	for i := range 15 {
+		name := strings.Repeat("n", 40+i)
+		r.Labels[name], r.Fields[name] = "a-value", ""
+	}
+	if n := testing.AllocsPerRun(10, func() { EncodeRecord(r) }); n != 1 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 func TestDecodeRecordRefusesOtherValues(t *testing.T) {
 	for _, value := range []string{
 		"", "{}", "no json\n{}", "{\"at\":0}\n{\"metadata\":{}}", "{\"at\":99}\n{}", "{\"at\":-1}\n{}",

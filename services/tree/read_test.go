@@ -54,6 +54,14 @@ func TestSplices(t *testing.T) {
 	if got, want := string(WithResourceVersion([]byte(object), 7)), `{"a":{"metadata":{"x":1}},"metadata":{"resourceVersion":"7","name":"a"}}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
+	for other, want := range map[string]bool{
+		`{"a":{"metadata":{"x":1}},"metadata":{"resourceVersion":"7","name":"a"}}`: true, `{"a":{"metadata":{"x":1}},"metadata":{"resourceVersion":"8","name":"a"}}`: false,
+		`{"a":{"metadata":{"x":2}},"metadata":{"resourceVersion":"7","name":"a"}}`: false, `{"a":{"metadata":{"x":1}},"metadata":{"resourceVersion":"7","name":"b"}}`: false, object: false, "": false,
+	} {
+		if got := IsVersion([]byte(other), []byte(object), 7); got != want {
+			t.Errorf("%s: got %v", other, got)
+		}
+	}
 	got, err := WithManagedFields([]byte(object), []any{map[string]any{"manager": "m"}})
 	if want := `{"a":{"metadata":{"x":1}},"metadata":{"managedFields":[{"manager":"m"}],"name":"a"}}`; err != nil || string(got) != want {
 		t.Errorf("%s, %v, want %s", got, err, want)
@@ -62,7 +70,7 @@ func TestSplices(t *testing.T) {
 		t.Errorf("%s, %v", got, err)
 	}
 	for _, broken := range []string{``, `{}`, `{"metadata":{}}`, `{"metadata":1}`} {
-		if got := WithResourceVersion([]byte(broken), 7); string(got) != broken {
+		if got := WithResourceVersion([]byte(broken), 7); string(got) != broken || !IsVersion([]byte(broken), []byte(broken), 7) {
 			t.Errorf("%s became %s", broken, got)
 		}
 		if _, err := WithManagedFields([]byte(broken), []any{}); err == nil {

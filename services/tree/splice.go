@@ -58,13 +58,18 @@ func intoObject(object []byte, i int) (int, error) {
 // InsertResourceVersion returns a copy of an object's JSON with metadata.resourceVersion
 // inserted at an offset of MetadataOffset.
 func InsertResourceVersion(object []byte, offset int, revision int64) []byte {
-	const name = `"resourceVersion":"`
-	out := make([]byte, 0, len(object)+len(name)+22)
-	out = append(out, object[:offset]...)
-	out = append(out, name...)
-	out = strconv.AppendInt(out, revision, 10)
-	out = append(out, '"', ',')
+	var buffer [versionLength]byte
+	version := appendVersion(buffer[:0], revision)
+	out := make([]byte, 0, len(object)+len(version))
+	out = append(append(out, object[:offset]...), version...)
 	return append(out, object[offset:]...)
+}
+
+// versionLength is the maximum length of what appendVersion appends.
+const versionLength = len(`"resourceVersion":"",`) + 20
+
+func appendVersion(b []byte, revision int64) []byte {
+	return append(strconv.AppendInt(append(b, `"resourceVersion":"`...), revision, 10), '"', ',')
 }
 
 // WithResourceVersion inserts the resourceVersion of a revision into the JSON of an object
@@ -75,6 +80,18 @@ func WithResourceVersion(object []byte, revision int64) []byte {
 		return object
 	}
 	return InsertResourceVersion(object, at, revision)
+}
+
+// IsVersion reports whether stored is what WithResourceVersion returns.
+func IsVersion(stored, object []byte, revision int64) bool {
+	at, err := MetadataOffset(object)
+	if err != nil {
+		return bytes.Equal(stored, object)
+	}
+	var buffer [versionLength]byte
+	version := appendVersion(buffer[:0], revision)
+	return len(stored) == len(object)+len(version) && bytes.Equal(stored[:at], object[:at]) &&
+		bytes.Equal(stored[at:at+len(version)], version) && bytes.Equal(stored[at+len(version):], object[at:])
 }
 
 // WithManagedFields inserts managedFields into the JSON of an object that has none. With

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -48,6 +49,7 @@ func Main(app App) { MainOf(app, os.Args[1:]) }
 
 // MainOf is Main with other arguments than the process's.
 func MainOf(app App, args []string) {
+	runtime.MemProfileRate = 0                      // the samples cost 2 % of the CPU of a write, and only a front door with --profiling shows them
 	if pool, err := buffers.NewPool(); err == nil { // before any connection is made
 		experimental.SetDefaultBufferPool(pool)
 	}

@@ -207,12 +207,11 @@ func (h *Handlers) markDeleted(ctx context.Context, x *deletion, current service
 	if err != nil {
 		return current, false, err
 	}
-	marked := tree.WithResourceVersion(content.JSON, current.Revision)
-	if string(marked) == string(current.JSON) { // already marked
+	if tree.IsVersion(current.JSON, content.JSON, current.Revision) { // already marked
 		return current, false, nil
 	}
 	if x.dryRun {
-		current.JSON, current.UID = marked, "" // it is not what is stored
+		current.JSON, current.UID = tree.WithResourceVersion(content.JSON, current.Revision), "" // it is not what is stored
 		return current, false, nil
 	}
 	updated, err := h.Store.Update(ctx, services.UpdateRequest{Key: current.Key, Revision: current.Revision, Content: content})

@@ -1,7 +1,6 @@
 package writes
 
 import (
-	"bytes"
 	"context"
 	"time"
 
@@ -47,7 +46,7 @@ func (h *Handlers) amendOnce(ctx context.Context, a Amendment) error {
 		return err
 	}
 	content, err := a.Engine.Content(ctx, object, nil, a.Type)
-	if err != nil || bytes.Equal(tree.WithResourceVersion(content.JSON, current.Revision), current.JSON) {
+	if err != nil || tree.IsVersion(current.JSON, content.JSON, current.Revision) {
 		return err
 	}
 	_, err = h.Store.Update(ctx, services.UpdateRequest{Key: a.Key, Revision: current.Revision, Content: content})

@@ -1,7 +1,6 @@
 package writes
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -81,7 +80,7 @@ func (h *Handlers) store(ctx context.Context, w *writeRequest, c *current, v val
 			out.object.JSON, out.object.UID = tree.WithResourceVersion(content.JSON, c.object.Revision), ""
 		}
 		err = w.raced(err)
-	case bytes.Equal(tree.WithResourceVersion(content.JSON, c.object.Revision), c.object.JSON):
+	case tree.IsVersion(c.object.JSON, content.JSON, c.object.Revision):
 		h.fast.remember(w, c, v, content)
 		out, err = h.rewrite(ctx, w, c, content)
 	default:

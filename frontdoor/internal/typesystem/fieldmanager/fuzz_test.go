@@ -20,6 +20,15 @@ func FuzzPatch(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	raw, err := tree.Encode(live)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for range 3 { // then its fieldsV1 is shared
+		if live, err = tree.Decode(raw); err != nil {
+			f.Fatal(err)
+		}
+	}
 	for _, seed := range []string{
 		`{}`, `null`, `[]`, `{"metadata":null}`, `{"spec":{"ports":[{"port":80,"$patch":"delete"}]}}`,
 		`{"spec":{"$retainKeys":["type"],"$setElementOrder/ports":[{"port":80}]}}`, `[{"op":"add","path":"/spec/ports/-","value":{}}]`,
