@@ -16,6 +16,8 @@ type chain struct {
 	// configured returns the revision through which all changes are known of the objects that
 	// configure plugins, such as webhook configurations.
 	configured func() int64
+	// settled is that of the objects that plugins look at which may be idle in a namespace.
+	settled func() int64
 }
 
 // Mutate implements services.Admission. If a webhook changed the object, all plugins
@@ -37,7 +39,7 @@ func (c *chain) Mutate(ctx context.Context, request services.AdmissionRequest) (
 		return response, err
 	}
 	if request.Remembers {
-		response.Unconcerned = c.unconcerned(r)
+		response.Unconcerned, response.UnconcernedHere = c.unconcerned(r)
 	}
 	if !request.AndValidate || response.Object != nil || response.Tree != nil || c.needsFinal(r) {
 		return response, nil
@@ -60,15 +62,21 @@ func (c *chain) needsFinal(r *review.Review) bool {
 }
 
 // unconcerned returns the revision of the configuring objects as of which no plugin is
-// concerned with requests like that of a review; 0 if one is.
-func (c *chain) unconcerned(r *review.Review) int64 {
-	revision := c.configured() // before the configurations are read
+// concerned with requests like that of a review, or is concerned with them and idle in its namespace,
+// then also of the objects in it; 0 if one is concerned.
+func (c *chain) unconcerned(r *review.Review) (everywhere, here int64) {
+	everywhere = c.configured() // before the configurations are read
+	here = min(everywhere, c.settled())
 	for _, p := range c.plugins {
-		if (p.Mutate != nil || p.Validate != nil) && (p.Concerns == nil || p.Concerns(r)) {
-			return 0
+		switch {
+		case p.Mutate == nil && p.Validate == nil, p.Concerns != nil && !p.Concerns(r):
+		case p.Idle != nil && r.Namespace != "" && p.Idle(r):
+			everywhere = 0
+		default:
+			return 0, 0
 		}
 	}
-	return revision
+	return everywhere, here
 }
 
 // Validate implements services.Admission.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -30,7 +31,21 @@ func (s sound) Mutate(ctx context.Context, r services.AdmissionRequest) (service
 			s.t.Errorf("%s %s/%s: unconcerned, but %v", r.Operation, r.Group, r.Resource, refused)
 		}
 	}
+	if err == nil && got.UnconcernedHere > 0 {
+		s.checkHere(ctx, r, got)
+	}
 	return got, err
+}
+
+// checkHere checks a claim about a namespace, which ends when an object in it changes.
+func (s sound) checkHere(ctx context.Context, r services.AdmissionRequest, got services.AdmissionResponse) {
+	_, refused := s.Admission.Validate(ctx, r)
+	if got.Object == nil && refused == nil {
+		return
+	}
+	if again, err := s.Admission.Mutate(ctx, r); err == nil && again.UnconcernedHere > 0 {
+		s.t.Errorf("%s %s/%s: unconcerned in %s, but changed to %s or %v", r.Operation, r.Group, r.Resource, r.Namespace, got.Object, refused)
+	}
 }
 
 // mutate calls Mutate, every other time with a tree.
@@ -96,6 +111,47 @@ func TestConcerns(t *testing.T) {
 	if before == 0 {
 		t.Error("concerned before there was a webhook")
 	}
+}
+
+// TestUnconcernedHere: admission is unconcerned with creates in a namespace while it exists, is not
+// terminating and has no quota, and with requests of other namespaces whatever happens there.
+func TestUnconcernedHere(t *testing.T) {
+	c := cluster(t)
+	for _, name := range []string{"calm", "ending"} {
+		c.Put(t, namespaces, `{metadata: {name: `+name+`}, status: {phase: Active}}`)
+	}
+	a := started(t, c)
+	here := func(resource, namespace string) int64 {
+		t.Helper()
+		r := create(namespace)
+		r.Resource = resource
+		got, err := a.Mutate(t.Context(), r)
+		if err != nil && !services.IsReason(err, services.ReasonForbidden) {
+			t.Fatal(err)
+		}
+		return got.UnconcernedHere
+	}
+	becomes := func(what, namespace string, idle bool) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); (here("configmaps", namespace) > 0) != idle; {
+			if time.Now().After(end) {
+				t.Fatalf("%s: unconcerned is never %v", what, idle)
+			}
+		}
+	}
+	becomes("a namespace without quotas", "calm", true)
+	for _, plural := range []string{"pods", "persistentvolumeclaims"} {
+		if here(plural, "calm") > 0 {
+			t.Errorf("unconcerned with %s, which plugins change", plural)
+		}
+	}
+	c.Put(t, core("resourcequotas"), `{metadata: {name: one, namespace: calm}, spec: {hard: {count/secrets: "1"}}}`)
+	becomes("a quota", "calm", false)
+	becomes("a quota elsewhere", "ending", true)
+	c.Put(t, namespaces, `{metadata: {name: ending, deletionTimestamp: "2026-01-01T00:00:00Z"}, status: {phase: Terminating}}`)
+	becomes("a namespace that ends", "ending", false)
+	c.Delete(resource.Key{GroupResource: core("resourcequotas"), Namespace: "calm", Name: "one"})
+	becomes("the quota is gone", "calm", true)
 }
 
 // TestBothInOneCall: a create that no plugin changes is validated in the call of Mutate, with

@@ -57,14 +57,16 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 	if err != nil {
 		return e, err
 	}
-	e.Namespaces = mirror(&m, "", "namespaces", namespaces.Parser(v))
+	inhabited := mirror(&m, "", "namespaces", namespaces.Parser(v))
+	e.Namespaces = inhabited
 	e.StorageClasses = mirror(&m, "storage.", "storageclasses", plugin.StorageClassParser(v))
 	e.IngressClasses = mirror(&m, "networking.", "ingressclasses", plugin.IngressClassParser(v))
 	e.PriorityClasses = mirror(&m, "scheduling.", "priorityclasses", plugin.ParsePriorityClass)
 	e.RuntimeClasses = mirror(&m, "node.", "runtimeclasses", plugin.ParseRuntimeClass)
 	e.Accounts = mirror(&m, "", "serviceaccounts", serviceaccount.Parse)
 	e.LimitRanges = mirror(&m, "", "limitranges", limits.Parse)
-	e.Quotas = mirror(&m, "", "resourcequotas", usage.Parse)
+	quotas := mirror(&m, "", "resourcequotas", usage.Parse)
+	e.Quotas = quotas
 	if slices.ContainsFunc(on, func(p plugin.Plugin) bool { return p.Name == "PodSecurityPolicy" }) {
 		e.PodPolicies = mirror(&m, "policy", "podsecuritypolicies", podsecurity.Parse)
 	}
@@ -92,6 +94,7 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 		}
 		return least
 	}
+	e.Settled = func() int64 { return min(inhabited.Revision(), quotas.Revision()) }
 	if err := m.wait(ctx); err != nil {
 		return e, err
 	}

@@ -87,7 +87,7 @@ func start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
-	all.plugins, all.configured = plugins, e.Configured
+	all.plugins, all.configured, all.settled = plugins, e.Configured, e.Settled
 	for _, p := range plugins {
 		if p.Deprecated {
 			n.Log.Warn("a deprecated admission plugin is on; it will be removed", "flag", "enable-admission-plugins", "plugin", p.Name)

@@ -138,6 +138,10 @@ type AdmissionResponse struct {
 	// no review for as long as no configuration of webhooks has changed after this revision.
 	// 0 means that they do.
 	Unconcerned int64
+	// UnconcernedHere is like Unconcerned, for requests in the namespace of this one only. They
+	// need no review for as long as neither a configuration of webhooks nor the namespace
+	// nor a ResourceQuota in it has changed after this revision.
+	UnconcernedHere int64
 }
 
 // Timing is how long a named step of a request took.

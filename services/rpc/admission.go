@@ -107,7 +107,7 @@ func admissionRequestIn(m *pb.AdmissionRequest) services.AdmissionRequest {
 // annotations or timings, because a gRPC error cannot carry them.
 func admissionAnswer(r services.AdmissionResponse, err error) (*pb.AdmissionResponse, error) {
 	m := &pb.AdmissionResponse{Object: r.Object, Warnings: r.Warnings, AuditAnnotations: r.AuditAnnotations,
-		Timings: timingsOut(r.Timings), Validated: r.Validated, Unconcerned: r.Unconcerned}
+		Timings: timingsOut(r.Timings), Validated: r.Validated, Unconcerned: r.Unconcerned, UnconcernedHere: r.UnconcernedHere}
 	switch {
 	case err == nil:
 		return m, nil
@@ -122,7 +122,7 @@ func admissionAnswer(r services.AdmissionResponse, err error) (*pb.AdmissionResp
 
 func admissionResponseIn(m *pb.AdmissionResponse) (services.AdmissionResponse, error) {
 	r := services.AdmissionResponse{Object: m.GetObject(), Warnings: m.GetWarnings(), AuditAnnotations: m.GetAuditAnnotations(),
-		Timings: timingsIn(m.GetTimings()), Validated: m.GetValidated(), Unconcerned: m.GetUnconcerned()}
+		Timings: timingsIn(m.GetTimings()), Validated: m.GetValidated(), Unconcerned: m.GetUnconcerned(), UnconcernedHere: m.GetUnconcernedHere()}
 	if m.GetRefusal() != nil {
 		r.Object = nil
 		return r, statusIn(m.GetRefusal())

@@ -24,6 +24,13 @@ func (namespaceLifecycle) concerns(r *review.Review) bool {
 	return r.Operation == services.OperationCreate || r.Type() == namespaces.Type
 }
 
+// idle reports whether the namespace of a review exists and is not terminating, as far as is
+// known. Requests about namespaces themselves are not idle.
+func (p namespaceLifecycle) idle(r *review.Review) bool {
+	known, ok := p.namespaces.Mirror.Get("", r.Namespace)
+	return ok && !known.Terminating && r.Type() != namespaces.Type
+}
+
 // admit runs in the mutating phase, before other plugins wait for objects that will never
 // exist, and again in the validating phase, because the namespace may have been deleted
 // meanwhile.

@@ -27,6 +27,10 @@ type Plugin struct {
 	// type, subresource and scope of a review, whatever else it contains; nil: it may about
 	// all. Requests that concern no plugin are not sent to admission.
 	Concerns func(r *review.Review) bool
+	// Idle reports whether the plugin, although concerned with requests like that of a review, does
+	// nothing about them in its namespace until the namespace or a ResourceQuota in it changes; nil: it
+	// may do something.
+	Idle func(r *review.Review) bool
 	// Final plugins validate the object with its managedFields, as it will be stored. The
 	// front door sends it so only after all mutations.
 	Final bool

@@ -65,8 +65,8 @@ type Environment struct {
 	// Mutating and Validating are the configurations of webhooks.
 	Mutating, Validating review.Collection[webhook.Configuration]
 	// Configured returns the revision through which the objects that configure plugins include
-	// every change.
-	Configured func() int64
+	// every change, and Settled that of namespaces and quotas.
+	Configured, Settled func() int64
 	// Default tolerationSeconds for nodes that are not ready or unreachable.
 	NotReadyFor, UnreachableFor time.Duration
 	// Config is what the configuration file says.
@@ -91,10 +91,8 @@ func Table(e Environment) []Plugin {
 	v := e.Vocabulary
 	known := namespaces.Known{Mirror: e.Namespaces, Store: e.Store, Parse: namespaces.Parser(v)}
 	selectors := nodeselector.Plugin{Namespaces: known, Config: e.Config.NodeSelectors}
-	lifecycle := namespaceLifecycle{
-		namespaces: known, reviews: v.Group("authorization."),
-		immortal: []string{"default", v.Namespace("system"), v.Namespace("public")},
-	}
+	lifecycle := namespaceLifecycle{namespaces: known, reviews: v.Group("authorization."),
+		immortal: []string{"default", v.Namespace("system"), v.Namespace("public")}}
 	provision := optional.NamespaceAutoProvision{Namespaces: known, Store: e.Store, Vocabulary: v, Admission: e.Admission}
 	accounts := serviceaccount.Plugin{Accounts: e.Accounts, Store: e.Store, Vocabulary: v}
 	ranges := limits.Plugin{Ranges: e.LimitRanges, Vocabulary: v}
@@ -125,7 +123,7 @@ func Table(e Environment) []Plugin {
 		{Name: "revocations", Always: true, Concerns: inGroup(revocation.Group), Validate: revoking{e.Authz}.validate},
 		{Name: "AlwaysAdmit", Deprecated: true},
 		{Name: "NamespaceAutoProvision", Mutate: provision.Mutate},
-		{Name: "NamespaceLifecycle", Default: true, Concerns: lifecycle.concerns, Mutate: lifecycle.admit, Validate: lifecycle.admit},
+		{Name: "NamespaceLifecycle", Default: true, Concerns: lifecycle.concerns, Idle: lifecycle.idle, Mutate: lifecycle.admit, Validate: lifecycle.admit},
 		{Name: "NamespaceExists", Validate: optional.NamespaceExists{Namespaces: known}.Validate},
 		{Name: "SecurityContextDeny", Validate: optional.SecurityContextDeny},
 		{Name: "LimitPodHardAntiAffinityTopology", Validate: optional.LimitPodHardAntiAffinityTopology(v)},
@@ -165,7 +163,8 @@ func Table(e Environment) []Plugin {
 	if v.Behaviour.DenyEscalatingExec {
 		table = append(table, Plugin{Name: "DenyEscalatingExec", Deprecated: true, Validate: escalatingExec{e.Store}.validate})
 	}
-	return append(table, e.devices(known), Plugin{Name: "ResourceQuota", Default: true, Concerns: usage.Concerns, Validate: usage.New(e.Quotas, e.Store, usage.Settings{Counter: quota.NewCounter(v), Limited: e.Config.Limited, Release: e.Release}).Validate})
+	charges := usage.New(e.Quotas, e.Store, usage.Settings{Counter: quota.NewCounter(v), Limited: e.Config.Limited, Release: e.Release})
+	return append(table, e.devices(known), Plugin{Name: "ResourceQuota", Default: true, Concerns: usage.Concerns, Idle: charges.Idle, Validate: charges.Validate})
 }
 
 // devices returns the plugin of claims of devices.

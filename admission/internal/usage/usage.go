@@ -138,6 +138,11 @@ func Concerns(r *review.Review) bool {
 	return r.Operation == services.OperationCreate || quota.Weighs(r.Type())
 }
 
+// Idle reports whether the namespace of a review has no quota, and nothing needs one.
+func (p *Plugin) Idle(r *review.Review) bool {
+	return len(p.limited) == 0 && len(p.quotas.List(r.Namespace)) == 0
+}
+
 // charging is one charge to one quota.
 type charging struct {
 	name   string

@@ -15,7 +15,7 @@ const (
 	// changesLifetime is how long requests of a kind are expected to be changed by admission
 	// after one was.
 	changesLifetime = time.Minute
-	// maxKinds bounds the kinds of requests that are remembered.
+	// maxKinds bounds the kinds of requests that are remembered, and those of single namespaces.
 	maxKinds = 10_000
 )
 
@@ -24,11 +24,14 @@ const (
 // about those that it does not change.
 type Admission struct {
 	services.Admission
-	// unchanged reports whether no configuration of webhooks has changed after a revision.
-	unchanged func(revision int64) bool
+	// unchanged reports whether no configuration of webhooks has changed after a revision, and
+	// unchangedIn whether a namespace and its quotas have not.
+	unchanged   func(revision int64) bool
+	unchangedIn func(namespace string, revision int64) bool
 
 	mu    sync.Mutex
 	kinds map[requestKind]experience
+	here  map[placedKind]relief
 }
 
 // requestKind is what admission's concern depends on.
@@ -38,72 +41,98 @@ type requestKind struct {
 	namespaced                            bool
 }
 
+// placedKind is a kind of requests in one namespace.
+type placedKind struct {
+	requestKind
+	namespace string
+}
+
+// relief is that requests need no review.
+type relief struct {
+	since int64 // as in services.AdmissionResponse; 0 if they need one
+	until time.Time
+}
+
 // experience is what is known of the requests of a kind.
 type experience struct {
-	unconcerned                    int64 // as in services.AdmissionResponse
-	unconcernedUntil, changedUntil time.Time
+	unconcerned  relief
+	changedUntil time.Time
 }
 
 // NewAdmission returns an Admission that knows nothing yet.
-func NewAdmission(admission services.Admission, unchanged func(revision int64) bool) *Admission {
-	return &Admission{Admission: admission, unchanged: unchanged, kinds: map[requestKind]experience{}}
+func NewAdmission(admission services.Admission, unchanged func(revision int64) bool, unchangedIn func(namespace string, revision int64) bool) *Admission {
+	return &Admission{Admission: admission, unchanged: unchanged, unchangedIn: unchangedIn,
+		kinds: map[requestKind]experience{}, here: map[placedKind]relief{}}
 }
 
 func kindOf(r *services.AdmissionRequest) requestKind {
 	return requestKind{r.Operation, r.Group, r.Version, r.Resource, r.Subresource, r.Namespace != ""}
 }
 
-func (a *Admission) known(k requestKind) experience {
+// known returns what is known of requests of a kind, and whether those in a namespace need no review.
+func (a *Admission) known(k requestKind, namespace string) (e experience, spared bool) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.kinds[k]
+	e, here := a.kinds[k], a.here[placedKind{k, namespace}]
+	a.mu.Unlock()
+	now := time.Now()
+	valid := func(r relief) bool { return r.since > 0 && now.Before(r.until) && a.unchanged(r.since) }
+	return e, valid(e.unconcerned) || valid(here) && a.unchangedIn(namespace, here.since)
+}
+
+// spared reports whether a request needs no review.
+func (a *Admission) spared(r *services.AdmissionRequest) bool {
+	_, spared := a.known(kindOf(r), r.Namespace)
+	return spared
 }
 
 // Joins reports whether it is expected that admission validates the object of a request in the
 // call of Mutate.
 func (a *Admission) Joins(r services.AdmissionRequest) bool {
-	e := a.known(kindOf(&r))
-	return !a.unconcerned(e) && time.Now().After(e.changedUntil)
-}
-
-func (a *Admission) unconcerned(e experience) bool {
-	return e.unconcerned > 0 && time.Now().Before(e.unconcernedUntil) && a.unchanged(e.unconcerned)
+	e, spared := a.known(kindOf(&r), r.Namespace)
+	return !spared && time.Now().After(e.changedUntil)
 }
 
 // Mutate implements services.Admission.
 func (a *Admission) Mutate(ctx context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
-	kind := kindOf(&r)
-	if a.unconcerned(a.known(kind)) {
+	if a.spared(&r) {
 		return services.AdmissionResponse{Validated: r.AndValidate}, nil
 	}
 	response, err := a.Admission.Mutate(ctx, r)
 	if err == nil {
-		a.learn(kind, response)
+		a.learn(placedKind{kindOf(&r), r.Namespace}, response)
 	}
 	return response, err
 }
 
 // Validate implements services.Admission.
 func (a *Admission) Validate(ctx context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
-	if a.unconcerned(a.known(kindOf(&r))) {
+	if a.spared(&r) {
 		return services.AdmissionResponse{}, nil
 	}
 	return a.Admission.Validate(ctx, r)
 }
 
-func (a *Admission) learn(kind requestKind, response services.AdmissionResponse) {
+func (a *Admission) learn(kind placedKind, response services.AdmissionResponse) {
 	now := time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	e, known := a.kinds[kind]
+	e, known := a.kinds[kind.requestKind]
 	if !known && len(a.kinds) >= maxKinds {
 		clear(a.kinds)
 	}
-	e.unconcerned, e.unconcernedUntil = response.Unconcerned, now.Add(unconcernedLifetime)
+	e.unconcerned = relief{response.Unconcerned, now.Add(unconcernedLifetime)}
 	if response.Object != nil {
 		e.changedUntil = now.Add(changesLifetime)
 	}
-	a.kinds[kind] = e
+	a.kinds[kind.requestKind] = e
+	if response.UnconcernedHere == 0 {
+		delete(a.here, kind)
+		return
+	}
+	if _, known := a.here[kind]; !known && len(a.here) >= maxKinds {
+		clear(a.here)
+	}
+	a.here[kind] = relief{response.UnconcernedHere, now.Add(unconcernedLifetime)}
 }
 
 var _ services.Admission = (*Admission)(nil)

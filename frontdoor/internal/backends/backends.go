@@ -65,7 +65,9 @@ func Connect(ctx context.Context, n *run.Node, copied int64) (s Services, err er
 			inGroup("admissionregistration.", "mutatingwebhookconfigurations", "validatingwebhookconfigurations", "validatingadmissionpolicies", "mutatingadmissionpolicies"),
 			inGroup(admissionservice.Group, admissionservice.Resource)...))
 		follow(n, "webhooks, policies and admission services", configuring)
-		s.Admission = NewAdmission(s.Admission, configuring.Unchanged)
+		inhabited := newResidents(s.heads(n, inGroup("", "namespaces", "resourcequotas")))
+		follow(n, "namespaces and quotas", inhabited.heads)
+		s.Admission = NewAdmission(s.Admission, configuring.Unchanged, inhabited.unchanged)
 	}
 	return s, nil
 }

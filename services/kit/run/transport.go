@@ -23,6 +23,8 @@ const (
 	// maxMessage bounds a message in either direction, in bytes. The largest are pages of
 	// lists.
 	maxMessage = 64 << 20
+	// callWorkers is how many calls at a time need no new goroutine, whose stack would grow.
+	callWorkers = 32
 	// drainTimeout bounds the wait for calls in progress at a stop.
 	drainTimeout = 5 * time.Second
 	// Idle connections are probed, so that a lost peer is detected within seconds.
@@ -151,12 +153,11 @@ func newServer(i *peertls.Identity, interceptors []grpc.UnaryServerInterceptor) 
 	for i, intercept := range interceptors {
 		streams[i] = streamed(intercept)
 	}
-	return grpc.NewServer(append(window.Server(),
-		grpc.Creds(i.Server()),
+	return grpc.NewServer(append(window.Server(), grpc.Creds(i.Server()),
 		grpc.ChainUnaryInterceptor(interceptors...),
 		grpc.ChainStreamInterceptor(streams...),
-		grpc.MaxRecvMsgSize(maxMessage),
-		grpc.MaxSendMsgSize(maxMessage),
+		grpc.NumStreamWorkers(callWorkers),
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			Time: keepaliveEvery, Timeout: keepaliveWait,
 			MaxConnectionAge: connectionAge, MaxConnectionAgeGrace: time.Minute,

@@ -3765,12 +3765,13 @@ type AdmissionResponse struct {
 	AuditAnnotations map[string]string      `protobuf:"bytes,3,rep,name=audit_annotations,json=auditAnnotations,proto3" json:"audit_annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// refusal is set when a plugin refuses and has more to say than that. A refusal
 	// without more is the error of the call.
-	Refusal       *Status   `protobuf:"bytes,4,opt,name=refusal,proto3" json:"refusal,omitempty"`
-	Timings       []*Timing `protobuf:"bytes,5,rep,name=timings,proto3" json:"timings,omitempty"`
-	Validated     bool      `protobuf:"varint,6,opt,name=validated,proto3" json:"validated,omitempty"`
-	Unconcerned   int64     `protobuf:"varint,7,opt,name=unconcerned,proto3" json:"unconcerned,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Refusal         *Status   `protobuf:"bytes,4,opt,name=refusal,proto3" json:"refusal,omitempty"`
+	Timings         []*Timing `protobuf:"bytes,5,rep,name=timings,proto3" json:"timings,omitempty"`
+	Validated       bool      `protobuf:"varint,6,opt,name=validated,proto3" json:"validated,omitempty"`
+	Unconcerned     int64     `protobuf:"varint,7,opt,name=unconcerned,proto3" json:"unconcerned,omitempty"`
+	UnconcernedHere int64     `protobuf:"varint,8,opt,name=unconcerned_here,json=unconcernedHere,proto3" json:"unconcerned_here,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *AdmissionResponse) Reset() {
@@ -3848,6 +3849,13 @@ func (x *AdmissionResponse) GetValidated() bool {
 func (x *AdmissionResponse) GetUnconcerned() int64 {
 	if x != nil {
 		return x.Unconcerned
+	}
+	return 0
+}
+
+func (x *AdmissionResponse) GetUnconcernedHere() int64 {
+	if x != nil {
+		return x.UnconcernedHere
 	}
 	return 0
 }
@@ -4357,7 +4365,7 @@ const file_portico_proto_rawDesc = "" +
 	"\bresource\x18\x03 \x01(\tR\bresource\x12\x1e\n" +
 	"\n" +
 	"namespaced\x18\x04 \x01(\bR\n" +
-	"namespaced\"\x8a\x03\n" +
+	"namespaced\"\xb5\x03\n" +
 	"\x11AdmissionResponse\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\fR\x06object\x12\x1a\n" +
 	"\bwarnings\x18\x02 \x03(\tR\bwarnings\x12`\n" +
@@ -4365,7 +4373,8 @@ const file_portico_proto_rawDesc = "" +
 	"\arefusal\x18\x04 \x01(\v2\x12.portico.v1.StatusR\arefusal\x12,\n" +
 	"\atimings\x18\x05 \x03(\v2\x12.portico.v1.TimingR\atimings\x12\x1c\n" +
 	"\tvalidated\x18\x06 \x01(\bR\tvalidated\x12 \n" +
-	"\vunconcerned\x18\a \x01(\x03R\vunconcerned\x1aC\n" +
+	"\vunconcerned\x18\a \x01(\x03R\vunconcerned\x12)\n" +
+	"\x10unconcerned_here\x18\b \x01(\x03R\x0funconcernedHere\x1aC\n" +
 	"\x15AuditAnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"K\n" +
