@@ -84,4 +84,11 @@ func patches() {
 		t.Contains("message", status.Str("message"), `key "k" already set in map`)
 		t.Eq("data", t.GET(path).OK().Obj().At("data"), Obj{"k": "1"})
 	})
+	s.Check("PATCH-12", "strategic merge patch: a value of a wrong type cannot be applied (422)", func(t *T) {
+		t.CM("a", "k", "1")
+		path := t.In("configmaps") + "/a"
+		status := t.PATCH(StrategicPatch, path, `{metadata: {labels: text}}`).Status(422, "Invalid")
+		t.Contains("message", status.Str("message"), "cannot restore map from string")
+		t.Eq("data", t.GET(path).OK().Obj().At("data"), Obj{"k": "1"})
+	})
 }

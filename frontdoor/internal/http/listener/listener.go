@@ -22,8 +22,8 @@ import (
 type Settings struct {
 	// BindAddress is the IP address that the port is opened on.
 	BindAddress string
-	// Authorities are the files (PEM) of the authorities that clients are asked for a
-	// certificate of; none means any.
+	// Authorities are the files (PEM) of the authorities whose names a handshake
+	// gives to clients; none means any.
 	Authorities       []string
 	port              int
 	certFile, keyFile string

@@ -30,7 +30,7 @@ func opened(t *testing.T, args ...string) (address string, watched []expiry.Sour
 	return openedFor(t, nil, args...)
 }
 
-// openedFor opens a port that asks for client certificates of authorities.
+// openedFor opens a port whose handshakes name authorities.
 func openedFor(t *testing.T, authorities []string, args ...string) (address string, watched []expiry.Source, err error) {
 	t.Helper()
 	s := Settings{Authorities: authorities}

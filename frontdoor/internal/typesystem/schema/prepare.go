@@ -186,9 +186,16 @@ func (p *preparation) value(n *node, value any, at *field.Path) (replaced any, o
 		}
 		return canonical, canonical != value
 	}
-	p.addWrongType(at, fmt.Sprintf("expected %s, got %s", n.kind, scalar.Describe(value)))
+	why := fmt.Sprintf("expected %s, got %s", n.kind, scalar.Describe(value))
+	if form := unrestored[n.kind]; form != "" && p.patched && value != nil {
+		why = fmt.Sprintf(form, reflect.TypeOf(value).Kind())
+	}
+	p.addWrongType(at, why)
 	return nil, false
 }
+
+// unrestored are the messages of Kubernetes about values of the wrong type in a patched object.
+var unrestored = map[kind]string{dictionary: "cannot restore map from %v", list: "cannot restore slice from %v", object: "cannot restore struct from: %v"}
 
 func (p *preparation) dictionary(n *node, m map[string]any, at *field.Path) {
 	below := field.Path{Parent: at, IsKey: true}

@@ -143,6 +143,7 @@ func TestLaterRules(t *testing.T) {
 		"other source":      {"v1/persistentvolumeclaims", `spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, dataSourceRef: {kind: Pod, name: a}}`, "spec.dataSourceRef: Invalid value: \"Pod\""},
 		"stateful name":     {"apps/v1/statefulsets", `{metadata: {name: a.b}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}}}`, "metadata.name: Invalid value: \"a.b\": must not contain dots"},
 		"stateful claim":    {"apps/v1/statefulsets", `spec: {selector: {matchLabels: {a: b}}, volumeClaimTemplates: [{spec: {}}], template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}}`, "spec.template.spec.volumes[0].name: Required value"},
+		"scaled core type":  {"autoscaling/v2/horizontalpodautoscalers", `spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: v1, kind: ReplicationController, name: b}}`, "-apiVersion must specify API group"},
 		"scaled group":      {"autoscaling/v1/horizontalpodautoscalers", `spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: v1, kind: a, name: b}}`, "apiVersion must specify API group"},
 		"precedence":        {"flowcontrol.apiserver./v1/flowschemas", `spec: {matchingPrecedence: 1, priorityLevelConfiguration: {name: a}}`, "only the schema named 'exempt' may have matchingPrecedence 1"},
 		"no response":       {"flowcontrol.apiserver./v1/prioritylevelconfigurations", `spec: {type: Limited, limited: {}}`, "spec.limited.limitResponse.type: Required value"},
@@ -245,6 +246,7 @@ func TestLaterChanges(t *testing.T) {
 	const job = `metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {manualSelector: true, selector: {matchLabels: {a: b}}, `
 	const pods = `template: {metadata: {labels: {a: b}}, spec: {restartPolicy: Never, containers: [{name: a, image: b}]`
 	const cluster = `metadata: {name: a, resourceVersion: "1"}, `
+	const named = `metadata: {name: a, namespace: b, resourceVersion: "1"}, `
 	const claim = `metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, `
 	const set = `metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}, `
 	const gated = `metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {schedulingGates: [{name: g}], containers: [{name: a, image: b}]`
@@ -282,6 +284,9 @@ func TestLaterChanges(t *testing.T) {
 		"kept source":      {"v1/persistentvolumeclaims", claim + `dataSource: {kind: PersistentVolumeClaim, name: a}}`, claim + `dataSource: {kind: PersistentVolumeClaim, name: a}}`, ""},
 		"gated pod less":   {"v1/pods", gated + `, nodeSelector: {a: b}}`, gated + `, nodeSelector: {a: c}}`, "only additions to spec.nodeSelector are allowed"},
 		"pod, no gate":     {"v1/pods", strings.Replace(gated, "schedulingGates: [{name: g}], ", "", 1) + `}`, strings.Replace(gated, "schedulingGates: [{name: g}], ", "", 1) + `, nodeSelector: {a: b}}`, "pod updates may not change fields"},
+		"kept target":      {"autoscaling/v1/horizontalpodautoscalers", named + `spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: v1, kind: a, name: b}}`, named + `spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: v1, kind: a, name: c}}`, ""},
+		"other target":     {"autoscaling/v1/horizontalpodautoscalers", named + `spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: v1, kind: a, name: b}}`, named + `spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: v1, kind: c, name: b}}`, "apiVersion must specify API group"},
+		"other address":    {"v1/services", named + `spec: {clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{port: 80}]}`, named + `spec: {clusterIP: 10.0.0.2, clusterIPs: [10.0.0.2], ports: [{port: 80}]}`, `spec.clusterIPs[0]: Invalid value: ["10.0.0.2"]: may not change once set`},
 		"kept time zone": {"batch/v1/cronjobs", `metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {schedule: "1 * * * *", timeZone: Gone/Zone, jobTemplate: {spec: {` + pods + `}}}}}`,
 			`metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {schedule: "2 * * * *", timeZone: Gone/Zone, jobTemplate: {spec: {` + pods + `}}}}}`, ""},
 	} {

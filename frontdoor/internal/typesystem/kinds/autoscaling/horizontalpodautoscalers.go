@@ -105,18 +105,19 @@ func scalingPolicies(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// targetGroup checks that the target of an autoscaler names its group. The core group has
-// nothing to scale but ReplicationControllers, and a target that is stored stays valid.
+// targetGroup checks that the target of an autoscaler names its group, except for the type of
+// the core group that can be scaled. What an update does not change stays valid.
 func targetGroup(c *rules.Check, m, old map[string]any, at *field.Path) {
 	target := rules.Object(m, "scaleTargetRef")
-	if old != nil && rules.Same(target, rules.Object(old, "scaleTargetRef")) {
+	kind := rules.Text(target, "kind")
+	if before := rules.Object(old, "scaleTargetRef"); old != nil && rules.Text(before, "kind") == kind && rules.Text(before, "apiVersion") == rules.Text(target, "apiVersion") {
 		return
 	}
 	at, name := at.Field("scaleTargetRef").Field("apiVersion"), rules.Text(target, "apiVersion")
 	switch version, err := runtimeschema.ParseGroupVersion(name); {
 	case err != nil:
 		c.Invalid(at, name, err.Error())
-	case version.Group == "":
+	case version.Group == "" && kind != "ReplicationController":
 		c.Invalid(at, name, "apiVersion must specify API group")
 	}
 }

@@ -106,7 +106,7 @@ func clusterAddress(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 	address, all, at := rules.Text(m, "clusterIP"), rules.Texts(m, "clusterIPs"), at.Field("clusterIPs")
 	if before := rules.Text(old, "clusterIP"); before != "" && address != "" && address != before && old["type"] != "ExternalName" {
-		c.Invalid(at.Item(0), address, "may not change once set")
+		c.Invalid(at.Item(0), all, "may not change once set")
 	}
 	switch {
 	case address == "" && len(all) > 0:
