@@ -186,16 +186,9 @@ func (p *preparation) value(n *node, value any, at *field.Path) (replaced any, o
 		}
 		return canonical, canonical != value
 	}
-	why := fmt.Sprintf("expected %s, got %s", n.kind, scalar.Describe(value))
-	if form := unrestored[n.kind]; form != "" && p.patched && value != nil {
-		why = fmt.Sprintf(form, reflect.TypeOf(value).Kind())
-	}
-	p.addWrongType(at, why)
+	p.addWrongType(at, scalar.Mismatch(n.kind.String(), value, p.patched, n.kind == dictionary))
 	return nil, false
 }
-
-// unrestored are the messages of Kubernetes about values of the wrong type in a patched object.
-var unrestored = map[kind]string{dictionary: "cannot restore map from %v", list: "cannot restore slice from %v", object: "cannot restore struct from: %v"}
 
 func (p *preparation) dictionary(n *node, m map[string]any, at *field.Path) {
 	below := field.Path{Parent: at, IsKey: true}

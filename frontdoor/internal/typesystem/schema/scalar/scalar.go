@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -72,6 +73,22 @@ func Quantity(value any, ofResource bool) (any, string) {
 		q.RoundUp(resource.Milli)
 	}
 	return q.String(), ""
+}
+
+// Mismatch returns what is wrong with a value that is not what is wanted: "an object", which
+// may be a dictionary, or "a list". In patched objects these are the messages of Kubernetes.
+func Mismatch(want string, value any, patched, dictionary bool) string {
+	got := reflect.ValueOf(value).Kind()
+	switch {
+	case !patched || value == nil:
+		return "expected " + want + ", got " + Describe(value)
+	case dictionary:
+		return fmt.Sprintf("cannot restore map from %v", got)
+	case want == "a list":
+		return fmt.Sprintf("cannot restore slice from %v", got)
+	default:
+		return fmt.Sprintf("cannot restore struct from: %v", got)
+	}
 }
 
 // Describe names the type of a JSON value in messages.

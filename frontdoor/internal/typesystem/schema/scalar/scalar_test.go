@@ -30,3 +30,22 @@ func TestRead(t *testing.T) {
 		}
 	}
 }
+
+func TestMismatch(t *testing.T) {
+	for _, c := range []struct {
+		want                string
+		value               any
+		patched, dictionary bool
+		message             string
+	}{
+		{"an object", "a", false, true, "expected an object, got a string"},
+		{"an object", nil, true, true, "expected an object, got null"},
+		{"an object", "a", true, true, "cannot restore map from string"},
+		{"an object", []any{}, true, false, "cannot restore struct from: slice"},
+		{"a list", map[string]any{}, true, false, "cannot restore slice from map"},
+	} {
+		if got := scalar.Mismatch(c.want, c.value, c.patched, c.dictionary); got != c.message {
+			t.Errorf("%v for %s: %s, want %s", c.value, c.want, got, c.message)
+		}
+	}
+}
