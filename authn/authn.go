@@ -23,8 +23,16 @@ type anonymous struct {
 	paths   []string // those alone, if there are any
 }
 
+// alwaysAllow is the mode of authorization that allows everything, also anonymous requests.
+const alwaysAllow = "AlwaysAllow"
+
+// anonymousOf returns what the flags and the file say. As in Kubernetes, no request is
+// anonymous with the mode AlwaysAllow, unless the file says so.
 func anonymousOf(flags *pflag.FlagSet, file *configuration) (a anonymous) {
 	a.enabled, _ = flags.GetBool("anonymous-auth")
+	if modes, _ := flags.GetStringSlice("authorization-mode"); slices.Contains(modes, alwaysAllow) {
+		a.enabled = false
+	}
 	if file == nil || file.anonymous() == nil {
 		return a
 	}

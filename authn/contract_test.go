@@ -69,6 +69,10 @@ func TestAnonymous(t *testing.T) {
 	if !services.IsReason(err, services.ReasonUnauthorized) {
 		t.Errorf("without anonymous access: %v", err)
 	}
+	_, err = started(t, "--authorization-mode=RBAC,AlwaysAllow").Authenticate(t.Context(), services.Credentials{})
+	if !services.IsReason(err, services.ReasonUnauthorized) {
+		t.Errorf("where everything is allowed: %v", err)
+	}
 	_, err = started(t).Authenticate(t.Context(), services.Credentials{BearerToken: "unknown"})
 	if !services.IsReason(err, services.ReasonUnauthorized) {
 		t.Errorf("an unknown token: %v", err)

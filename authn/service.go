@@ -56,6 +56,7 @@ func flags(fs *pflag.FlagSet) {
 	fs.StringArray("token-auth-file", nil, "CSV file of static tokens: token,user,uid,\"group1,group2\"; may be given more than once")
 	fs.StringArray("client-ca-file", nil, "PEM file of the authorities whose client certificates name users; may be given more than once")
 	fs.Bool("anonymous-auth", true, "treat requests without credentials as system:anonymous; otherwise they get 401")
+	fs.StringSlice("authorization-mode", []string{"RBAC"}, "modes of authorization, in the order in which they are asked until one allows or denies: ABAC, AlwaysAllow, AlwaysDeny, Node, RBAC, Webhook; with AlwaysAllow, requests without credentials get 401")
 	fs.Bool("revocation-lookup", true, "refuse credentials that a Revocation names; false is for a cluster whose administrators have revoked themselves")
 	fs.Bool("enable-bootstrap-token-auth", false, "accept bootstrap tokens, which are Secrets in the system namespace")
 

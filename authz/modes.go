@@ -27,7 +27,7 @@ const (
 var allModes = []string{modeABAC, modeAlwaysAllow, modeAlwaysDeny, modeNode, modeRBAC, modeWebhook}
 
 func flags(fs *pflag.FlagSet) {
-	fs.StringSlice("authorization-mode", []string{modeRBAC}, "modes of authorization, in the order in which they are asked until one allows or denies: "+strings.Join(allModes, ", "))
+	fs.StringSlice("authorization-mode", []string{modeRBAC}, "modes of authorization, in the order in which they are asked until one allows or denies: "+strings.Join(allModes, ", ")+"; with AlwaysAllow, requests without credentials get 401")
 	fs.String("authorization-config", "", "`file` with an AuthorizationConfiguration, instead of --authorization-mode and --authorization-webhook-*; read again when it changes")
 	fs.String("authorization-policy-file", "", "`file` with policies for mode ABAC, one JSON object in each line")
 	fs.String("authorization-webhook-config-file", "", "kubeconfig `file` of the remote service for mode Webhook")

@@ -75,7 +75,7 @@ func Quantity(value any, ofResource bool) (any, string) {
 	return q.String(), ""
 }
 
-// Mismatch returns what is wrong with a value that is not what is wanted: "an object", which
+// Mismatch returns what is wrong with a value that is not of the required kind: "an object", which
 // may be a dictionary, or "a list". In patched objects these are the messages of Kubernetes.
 func Mismatch(want string, value any, patched, dictionary bool) string {
 	got := reflect.ValueOf(value).Kind()
