@@ -73,6 +73,9 @@ func (a *chain) Authenticate(ctx context.Context, c services.Credentials) (servi
 		}
 		a.log.Debug("credentials refused", "method", m.Name(), "error", err)
 		refused = true
+		if services.AsInvalidatedToken(err) != nil {
+			return services.Authentication{}, err
+		}
 		var refusal *method.Refusal
 		if errors.As(err, &refusal) {
 			why = refusal.Message

@@ -8,6 +8,7 @@ import (
 	"github.com/portico-platform/portico/authn/internal/method"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/tokenkey"
 )
 
@@ -84,7 +85,7 @@ func tokenFiles(_ context.Context, n *run.Node, _ func() time.Time) (method.Meth
 }
 
 func serviceAccounts(ctx context.Context, n *run.Node, now func() time.Time) (method.Method, error) {
-	config := method.ServiceAccountConfig{Vocabulary: n.Vocabulary, Metrics: n.Metrics}
+	config := method.ServiceAccountConfig{Vocabulary: n.Vocabulary, Metrics: n.Metrics, Legacy: n.Release.Minor() >= release.LegacyTokensCleaned}
 	config.KeyFiles, _ = n.Flags.GetStringArray("service-account-key-file")
 	if len(config.KeyFiles) == 0 {
 		return nil, nil

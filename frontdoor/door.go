@@ -20,6 +20,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/feed"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/forwarding"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/legacytokens"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/operations"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reviews"
@@ -67,6 +68,7 @@ type door struct {
 	// relearned holds a signal after the types have changed.
 	relearned chan struct{}
 	access    *authfilters.Control
+	tokens    *legacytokens.Recorder
 	codec     *wire.Codec
 	gates     features.Gates
 	reads     *reads.Handlers
@@ -168,6 +170,9 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, parts *prepared.Parts
 	if d.audit.Log, d.audit.Policy, err = c.audit.Open(n); err != nil {
 		return nil, err
 	}
+	d.tokens = legacytokens.New(legacytokens.Config{Authn: b.Authn, Vocabulary: n.Vocabulary, Engine: d.engine, Now: time.Now, Log: n.Log, Metrics: n.Metrics,
+		Writes: func() *writes.Handlers { return d.writes }})
+	b.Authn = d.tokens
 	d.access = c.newAccess(n, b)
 	d.pacer = pace.New(pace.Config{Grace: bodyGrace, Rate: bodyRate, Stall: answerStall, Metrics: n.Metrics})
 	n.Go("watching over slow clients", d.pacer.Run)

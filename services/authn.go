@@ -54,6 +54,8 @@ type Authentication struct {
 	WarnAfter time.Time
 	// Credential is what the result depends on.
 	Credential Credential
+	// Legacy is set for a service account token in a Secret whose uses are to be recorded.
+	Legacy *LegacyToken
 }
 
 // Credential is the trace of accepted credentials: what they are known by, and what ends

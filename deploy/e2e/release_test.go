@@ -52,6 +52,7 @@ func TestLaterRelease(t *testing.T) {
 	}
 	t.Run("Subresources", func(t *testing.T) { resizes(t, c, namespace) })
 	t.Run("Identity", func(t *testing.T) { identifies(t, c) })
+	t.Run("TokensInSecrets", func(t *testing.T) { recordsUses(t, c, namespace) })
 }
 
 // identifies looks for the Lease of the front door and the record of tokens in Secrets.

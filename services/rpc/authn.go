@@ -31,7 +31,7 @@ func (s authnServer) Authenticate(ctx context.Context, m *pb.Credentials) (*pb.A
 	return &pb.Authentication{
 		User: userOut(a.User), Audiences: a.Audiences,
 		CacheFor: durationpb.New(a.CacheFor), ProxyHeaders: a.ProxyHeaders, WarnAfter: secondsOut(a.WarnAfter),
-		Credential: credentialOut(a.Credential),
+		Credential: credentialOut(a.Credential), Legacy: legacyOut(a.Legacy),
 	}, nil
 }
 
@@ -55,8 +55,22 @@ func (c authnClient) Authenticate(ctx context.Context, r services.Credentials) (
 	return services.Authentication{
 		User: userIn(m.GetUser()), Audiences: m.GetAudiences(),
 		CacheFor: m.GetCacheFor().AsDuration(), ProxyHeaders: m.GetProxyHeaders(), WarnAfter: secondsIn(m.GetWarnAfter()),
-		Credential: credentialIn(m.GetCredential()),
+		Credential: credentialIn(m.GetCredential()), Legacy: legacyIn(m.GetLegacy()),
 	}, nil
+}
+
+func legacyOut(t *services.LegacyToken) *pb.LegacyToken {
+	if t == nil {
+		return nil
+	}
+	return &pb.LegacyToken{Secret: keyOut(t.Secret), Uid: t.UID, LastUsed: t.LastUsed, Generated: t.Generated}
+}
+
+func legacyIn(m *pb.LegacyToken) *services.LegacyToken {
+	if m == nil {
+		return nil
+	}
+	return &services.LegacyToken{Secret: keyIn(m.GetSecret()), UID: m.GetUid(), LastUsed: m.GetLastUsed(), Generated: m.GetGenerated()}
 }
 
 func credentialOut(c services.Credential) *pb.Credential {

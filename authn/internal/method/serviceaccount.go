@@ -32,6 +32,9 @@ type ServiceAccountConfig struct {
 	Store services.Reader
 	// Metrics is where the counters of tokens are registered; nil means nowhere.
 	Metrics *prometheus.Registry
+	// Legacy makes results name the Secret of a token, and refuses tokens whose Secret is marked
+	// as invalid.
+	Legacy bool
 }
 
 // ServiceAccount authenticates tokens of service accounts: those in Secrets, and bound ones
@@ -68,6 +71,9 @@ type account struct {
 	// WarnAfter is when the client should have replaced the token.
 	WarnAfter *jwt.NumericDate `json:"warnafter"`
 	legacy    bool
+	// secrets are those that the account lists, and labels those of Secret.
+	secrets []named
+	labels  map[string]string
 }
 
 type named struct {
@@ -105,11 +111,15 @@ func (m *ServiceAccount) Authenticate(ctx context.Context, c services.Credential
 	if !a.legacy && !meant {
 		return services.Authentication{}, fmt.Errorf("the token is for %q", standard.Audience)
 	}
-	objects, err := m.checkBound(ctx, a, c)
+	objects, err := m.checkBound(ctx, &a, c)
 	if err != nil {
 		return services.Authentication{}, err
 	}
-	result := services.Authentication{User: m.user(a), Audiences: valid, CacheFor: serviceAccountFor,
+	legacy := m.legacyToken(&a, objects)
+	if legacy != nil && a.labels[m.config.Vocabulary.Qualified("", "legacy-token-invalid-since")] != "" {
+		return services.Authentication{}, services.InvalidatedToken(*legacy)
+	}
+	result := services.Authentication{User: m.user(a), Audiences: valid, CacheFor: serviceAccountFor, Legacy: legacy,
 		Credential: services.Credential{TokenID: standard.ID, KeyID: token.Headers[0].KeyID, Objects: objects,
 			Expires: timeOf(standard.Expiry), Issued: timeOf(standard.IssuedAt)}}
 	if a.WarnAfter != nil && !a.legacy {
@@ -171,7 +181,7 @@ func timeOf(d *jwt.NumericDate) time.Time {
 
 // checkBound checks that the account and the objects that the token is bound to still
 // exist with the same UID, and returns them. A Secret must still hold this token.
-func (m *ServiceAccount) checkBound(ctx context.Context, a account, c services.Credentials) ([]services.BoundObject, error) {
+func (m *ServiceAccount) checkBound(ctx context.Context, a *account, c services.Credentials) ([]services.BoundObject, error) {
 	if m.config.Store == nil {
 		return nil, nil
 	}
@@ -199,9 +209,26 @@ func (m *ServiceAccount) checkBound(ctx context.Context, a account, c services.C
 		case a.legacy && b.resource == "secrets" && string(object.Data["token"]) != c.BearerToken:
 			return nil, fmt.Errorf("%s does not hold the token any more", key)
 		}
+		switch b.resource {
+		case "serviceaccounts":
+			a.secrets = object.Secrets
+		case "secrets":
+			a.labels = object.Metadata.Labels
+		}
 		found = append(found, services.BoundObject{Key: key, UID: object.Metadata.UID})
 	}
 	return found, nil
+}
+
+// legacyToken returns what is recorded of a token in a Secret; nil for other tokens, and if
+// nothing is recorded.
+func (m *ServiceAccount) legacyToken(a *account, bound []services.BoundObject) *services.LegacyToken {
+	if !m.config.Legacy || !a.legacy || a.Secret.Name == "" || len(bound) == 0 {
+		return nil
+	}
+	secret := bound[len(bound)-1] // the Secret is checked last
+	return &services.LegacyToken{Secret: secret.Key, UID: secret.UID, LastUsed: a.labels[m.config.Vocabulary.Qualified("", "legacy-token-last-used")],
+		Generated: slices.ContainsFunc(a.secrets, func(listed named) bool { return listed.Name == secret.Key.Name })}
 }
 
 // deleted reports whether an object with a deletionTimestamp no longer stands for the token. A pod

@@ -13,11 +13,13 @@ import (
 // storedObject is the part of stored core objects that methods read.
 type storedObject struct {
 	Metadata struct {
-		UID               string     `json:"uid"`
-		DeletionTimestamp *time.Time `json:"deletionTimestamp"`
+		UID               string            `json:"uid"`
+		DeletionTimestamp *time.Time        `json:"deletionTimestamp"`
+		Labels            map[string]string `json:"labels"`
 	} `json:"metadata"`
-	Type string            `json:"type"` // of a secret
-	Data map[string][]byte `json:"data"` // of a secret
+	Type    string            `json:"type"`    // of a secret
+	Data    map[string][]byte `json:"data"`    // of a secret
+	Secrets []named           `json:"secrets"` // of a service account
 }
 
 // coreKey returns the key of an object of the core group.

@@ -69,7 +69,7 @@ func (c *Control) Authenticated(next request.Handler) request.Handler {
 		}
 		a, err := c.Identities.Authenticate(r.Context(), credentials)
 		if err != nil {
-			return err
+			return c.refused(r, err)
 		}
 		if r.LongRunning() {
 			r.Live = live.NewRequest(credentials, a)
@@ -82,6 +82,7 @@ func (c *Control) Authenticated(next request.Handler) request.Handler {
 		}
 		r.User, r.Caller = a.User, a.User
 		c.noteStale(r, a)
+		c.noteLegacy(w, r, a.Legacy)
 		return next(w, r)
 	}
 }

@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
+)
+
+// warned counts the warnings of responses.
+type warned struct{ atomic.Int64 }
+
+// HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
+func (w *warned) HandleWarningHeaderWithContext(context.Context, int, string, string) { w.Add(1) }
+
+// recordsUses uses the token in a Secret: the date is recorded in a label of the Secret, also for a
+// TokenReview and for a token that is refused because its Secret is marked as invalid. A Secret
+// that the account lists makes warnings.
+func recordsUses(t *testing.T, c *cluster.Cluster, namespace string) {
+	const lastUsed, invalidSince = "kubernetes.io/legacy-token-last-used", "kubernetes.io/legacy-token-invalid-since"
+	client := kubernetes.NewForConfigOrDie(c.Config())
+	accounts, secrets := client.CoreV1().ServiceAccounts(namespace), client.CoreV1().Secrets(namespace)
+	account, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := secrets.Create(t.Context(), &corev1.Secret{Type: corev1.SecretTypeServiceAccountToken,
+		ObjectMeta: metav1.ObjectMeta{Name: "robot", Annotations: map[string]string{corev1.ServiceAccountNameKey: "robot"}}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	token := ""
+	eventually(t, "the Secret has a token", func() bool {
+		secret, err := secrets.Get(t.Context(), "robot", metav1.GetOptions{})
+		if err == nil {
+			token = string(secret.Data[corev1.ServiceAccountTokenKey])
+		}
+		return token != ""
+	})
+	label := func(key, value string) {
+		t.Helper()
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, key, value)
+		if _, err := secrets.Patch(t.Context(), "robot", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recorded := func() bool {
+		secret, err := secrets.Get(t.Context(), "robot", metav1.GetOptions{})
+		if err != nil {
+			return false
+		}
+		at, err := time.Parse(time.DateOnly, secret.Labels[lastUsed])
+		return err == nil && time.Since(at) < 48*time.Hour
+	}
+	config := rest.AnonymousClientConfig(c.Config())
+	warnings := &warned{}
+	config.BearerToken, config.WarningHandlerWithContext = token, warnings
+	robot := kubernetes.NewForConfigOrDie(config)
+	use := func() error {
+		_, err := robot.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		return err
+	}
+	if err := use(); err != nil || !recorded() || warnings.Load() > 0 {
+		t.Errorf("the first use: %v, recorded %v, %d warnings", err, recorded(), warnings.Load())
+	}
+	label(lastUsed, "null")
+	eventually(t, "the use in a TokenReview is recorded", func() bool {
+		review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+		_, err := client.AuthenticationV1().TokenReviews().Create(t.Context(), review, metav1.CreateOptions{})
+		return err == nil && recorded()
+	})
+	account.Secrets = []corev1.ObjectReference{{Name: "robot"}}
+	if _, err := accounts.Update(t.Context(), account, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a use makes a warning", func() bool { return use() == nil && warnings.Load() > 0 })
+	label(invalidSince, `"2026-01-02"`)
+	eventually(t, "the token is refused", func() bool { return apierrors.IsUnauthorized(use()) })
+	label(lastUsed, "null")
+	eventually(t, "the attempt is recorded", func() bool { return apierrors.IsUnauthorized(use()) && recorded() })
+	label(invalidSince, "null")
+	eventually(t, "the token is accepted again", func() bool { return use() == nil })
+}
