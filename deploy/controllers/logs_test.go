@@ -42,8 +42,9 @@ var (
 	expected = regexp.MustCompile(`the object has been modified; please apply your changes to the latest version|` +
 		`read version: \d+ is not as new as written version: \d+|` +
 		`unable to get metrics for resource cpu: no metrics returned from resource metrics API|did not receive metrics for targeted pods|The manifest file is empty, ignoring`)
-	// late matches what has not been seen beside the original: a controller whose cache still
-	// has what it has deleted deletes it again.
+	// late matches what a controller logs that deletes a second time what it has deleted, because
+	// it looks into its cache microseconds after the response. docs/performance.md has the time
+	// until the event arrives, beside the original.
 	late = regexp.MustCompile(`(delete unused generated claim|Error deleting job from cronjob).* not found`)
 )
 

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-var original = flag.String("original", "", "`folder` with the programs apiserver and etcd of deploy/compare: run beside these, and only list what is logged")
+var original = flag.String("original", "", "`folder` with the programs apiserver and etcd of `make bench-peer`: run beside these, and only list what is logged")
 
 // users are those of the original, with their groups. Their tokens are their names.
 var users = map[string]string{"admin": "system:masters", "system:kube-controller-manager": "", "system:kube-scheduler": ""}
@@ -42,7 +42,8 @@ func startOriginal(t *testing.T) *site {
 			t.Fatal(err)
 		}
 	}
-	s.start(t, filepath.Join(*original, "etcd"), "127.0.0.1:"+peer, s.file("etcd"))
+	s.start(t, filepath.Join(*original, "etcd"), "--data-dir="+s.file("etcd"), "--log-level=warn", "--listen-client-urls=http://127.0.0.1:"+peer,
+		"--advertise-client-urls=http://127.0.0.1:"+peer, "--listen-peer-urls=http://127.0.0.1:0")
 	s.start(t, filepath.Join(*original, "apiserver"), "--etcd-servers=http://127.0.0.1:"+peer, "--bind-address=127.0.0.1", "--secure-port="+secure, "--cert-dir="+s.dir,
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+s.file("sa.key"), "--service-account-signing-key-file="+s.file("sa.key"),
 		"--token-auth-file="+s.file("tokens.csv"), "--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/24")

@@ -138,9 +138,8 @@ func eventually(t *testing.T, what string, try func() error) {
 	}
 }
 
-// off are the controllers of Kubernetes whose work Portico does, and the cleaner of old
-// tokens, for which Portico does not record when tokens are used.
-var off = []string{"legacy-serviceaccount-token-cleaner-controller", "namespace-controller", "garbage-collector-controller", "serviceaccount-controller", "serviceaccount-token-controller",
+// off are the controllers of Kubernetes whose work Portico does.
+var off = []string{"namespace-controller", "garbage-collector-controller", "serviceaccount-controller", "serviceaccount-token-controller",
 	"root-ca-certificate-publisher-controller", "resourcequota-controller", "persistentvolumeclaim-protection-controller",
 	"persistentvolume-protection-controller", "certificatesigningrequest-signing-controller", "certificatesigningrequest-approving-controller",
 	"certificatesigningrequest-cleaner-controller", "clusterrole-aggregation-controller"}

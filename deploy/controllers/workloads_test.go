@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -250,27 +251,50 @@ func (s *site) replaced(t *testing.T) {
 	s.kubectl(t, "uncordon", nodeName(0))
 }
 
-// loaded rolls a Deployment and runs jobs for a while.
+// loaded rolls a Deployment and runs jobs for a while, of which each second one needs a device.
 func (s *site) loaded(t *testing.T) {
 	if *load == 0 {
 		t.Skip("-load is not set")
 	}
-	ends := time.Now().Add(*load)
-	for i := 2; time.Now().Before(ends); i++ {
-		if err := s.roll(t.Context(), "web", i); err != nil {
+	jobs := s.client.BatchV1().Jobs(namespace)
+	background := metav1.DeletePropagationBackground
+	ran := 0
+	for ends := time.Now().Add(*load); time.Now().Before(ends); ran++ {
+		if err := s.roll(t.Context(), "web", ran+2); err != nil {
 			t.Fatal(err)
 		}
-		name := fmt.Sprintf("load-%d", i)
-		s.kubectl(t, "create", "job", name, "--image=job", "-n", namespace)
-		eventually(t, name, func() error {
-			job, err := s.client.BatchV1().Jobs(namespace).Get(t.Context(), name, metav1.GetOptions{})
+		job := loadJob(ran)
+		if _, err := jobs.Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, job.Name, func() error {
+			job, err := jobs.Get(t.Context(), job.Name, metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
-			return errors.Join(want("succeeded", job.Status.Succeeded, 1), deployed(t.Context(), s.client))
+			claims, err := s.client.ResourceV1().ResourceClaims(namespace).List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				return err
+			}
+			return errors.Join(want("succeeded", job.Status.Succeeded, 1), want("claims", len(claims.Items), 0), deployed(t.Context(), s.client))
 		})
-		s.kubectl(t, "delete", "job", name, "-n", namespace)
+		if err := jobs.Delete(t.Context(), job.Name, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	t.Logf("the Deployment was rolled %d times, with a job each", ran)
+}
+
+// loadJob returns a job of the load.
+func loadJob(i int) *batchv1.Job {
+	main := corev1.Container{Name: "main", Image: "job"}
+	pod := corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever}
+	if template := "gpu"; i%2 == 1 {
+		main.Resources.Claims = []corev1.ResourceClaim{{Name: template}}
+		pod.ResourceClaims = []corev1.PodResourceClaim{{Name: template, ResourceClaimTemplateName: &template}}
+	}
+	pod.Containers = []corev1.Container{main}
+	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("load-%d", i)}, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: pod}}}
 }
 
 // deleted deletes the namespace with all workloads.
