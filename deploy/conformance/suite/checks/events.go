@@ -47,6 +47,18 @@ func events() {
 		t.Eq("the event", strings.Join(t.GET(t.In("events")+"?fieldSelector=source%3Dexample.com/suite").OK().Obj().Names(), ","), name)
 		t.Eq("no event", len(t.GET(t.In("events")+"?fieldSelector=source%3Dother").OK().Obj().List("items")), 0)
 	})
+	s.Check("EV-11", "field selectors by the names of the events group, in lists, watches and deletions", func(t *T) {
+		o := t.POST(t.In(events), t.Event()).OK().Obj()
+		for _, selector := range []string{"regarding.name%3Da", "reportingController%3Dexample.com/suite", "reason%3D" + o.Str("reason") + ",regarding.name%3Da"} {
+			t.Eq("found by "+selector, strings.Join(t.GET(t.In(events)+"?fieldSelector="+selector).OK().Obj().Names(), ","), o.Name())
+		}
+		t.Eq("found by another name", len(t.GET(t.In(events)+"?fieldSelector=regarding.name%3Dz").OK().Obj().List("items")), 0)
+		t.Watch(t.In(events)+"?resourceVersion=0&fieldSelector=regarding.name%3Da").Expect("ADDED", o.Name())
+		t.DELETE(t.In(events)+"?fieldSelector=regarding.name%3Dz", nil).OK()
+		t.GET(t.In(events) + "/" + o.Name()).OK()
+		t.DELETE(t.In(events)+"?fieldSelector=regarding.name%3Da", nil).OK()
+		t.GET(t.In(events) + "/" + o.Name()).Is(404)
+	})
 	s.Check("EV-09", "reportingComponent is accepted by the name that the specification has for it", func(t *T) {
 		body := t.Event()
 		delete(body, "reportingController")

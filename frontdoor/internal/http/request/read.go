@@ -1,12 +1,15 @@
 package request
 
 import (
+	"cmp"
 	"math"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
@@ -67,6 +70,9 @@ func ParseReadOptions(r *Request) (ReadOptions, error) {
 		return o, services.BadRequest("%v", err)
 	}
 	if err := checkFields(o.Selector, r.Type); err != nil {
+		return o, err
+	}
+	if o, err = o.ofStored(r.Type); err != nil {
 		return o, err
 	}
 	causes := o.listCauses(version)
@@ -183,6 +189,28 @@ func checkFields(s resource.Selector, t *catalogue.Type) error {
 		}
 	}
 	return nil
+}
+
+// ofStored gives the fields of the selector the names under which the type in the storage
+// version records them: those of events differ between their groups.
+func (o ReadOptions) ofStored(t *catalogue.Type) (ReadOptions, error) {
+	names := t.RecordedNames()
+	if o.FieldSelector == "" || len(names) == 0 {
+		return o, nil
+	}
+	parsed, err := fields.ParseSelector(o.FieldSelector)
+	if err != nil {
+		return o, services.BadRequest("%v", err)
+	}
+	requirements := parsed.Requirements()
+	for i, each := range requirements {
+		requirements[i].Field = cmp.Or(names[each.Field], each.Field)
+	}
+	o.FieldSelector = resource.FieldSelectorOf(requirements)
+	if o.Selector, err = resource.ParseSelector(o.LabelSelector, o.FieldSelector); err != nil {
+		return o, services.BadRequest("%v", err)
+	}
+	return o, nil
 }
 
 // intOption parses a number. The parameter may be absent but not empty.

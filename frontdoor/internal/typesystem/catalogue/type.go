@@ -126,6 +126,25 @@ type SelectableField struct {
 	Default string   // the value of an absent field
 }
 
+// RecordedNames returns the names of selectable fields that the stored type has under another
+// name; nil if there are none.
+func (t *Type) RecordedNames() (names map[string]string) {
+	if t.Custom || t.Stored == nil || t.Stored == t {
+		return nil
+	}
+	for _, field := range t.Selectable {
+		for _, stored := range t.Stored.Selectable {
+			if field.Name != stored.Name && slices.Equal(field.Path, stored.Path) {
+				if names == nil {
+					names = map[string]string{}
+				}
+				names[field.Name] = stored.Name
+			}
+		}
+	}
+	return names
+}
+
 // Schema returns the schema of the object; nil for none. Its extensions have their original
 // names (x-kubernetes-...), because the libraries only know those.
 func (t *Type) Schema() *spec.Schema { return t.schema.get() }

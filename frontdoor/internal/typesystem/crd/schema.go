@@ -98,7 +98,7 @@ func (c *compiler) asObject(s *spec.Schema, meta string) {
 		s.Properties[name] = property
 	}
 	metadata := s.Properties["metadata"]
-	metadata.Type, metadata.Default = nil, nil
+	metadata.Type, metadata.Default, metadata.Description = nil, nil, "Standard object's metadata: what every object has."
 	metadata.Ref = spec.MustCreateRef(definitionsPointer + c.vocabulary.Definitions + "apimachinery.pkg.apis.meta.v1." + meta)
 	s.Properties["metadata"] = metadata
 }
