@@ -219,6 +219,20 @@ func TestConcurrentUse(t *testing.T) {
 
 // FuzzPrepare prepares and validates arbitrary objects: each is rejected or prepared, and
 // preparing it again changes nothing.
+// TestFindingsOfYAML: the findings of a YAML decoder are one error.
+func TestFindingsOfYAML(t *testing.T) {
+	line, unknown := `line 5: key "name" already set in map`, `unknown field "x"`
+	for _, c := range [][2][]string{
+		{{line, line, unknown}, {"yaml: unmarshal errors:\n  " + line + "\n  " + line, unknown}},
+		{{unknown, unknown}, {unknown, unknown}},
+		{nil, nil},
+	} {
+		if got := oneOfYAML(c[0]); !slices.Equal(got, c[1]) {
+			t.Errorf("%q: %q", c[0], got)
+		}
+	}
+}
+
 func FuzzPrepare(f *testing.F) {
 	types, engine := newEngine(f)
 	ty, _ := types.Lookup("", "v1", "pods")
