@@ -12,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/release"
 )
 
 // Identify parses the path (section "Path shapes"). It returns false for a non-resource
@@ -49,6 +50,9 @@ func (r *Request) find(types *catalogue.Catalogue) Handler {
 			return refuse(NoPath())
 		}
 	}
+	if p.name != "" && p.subresource == "" && onlyCreated(t) && !types.Release().Before(release.V136) {
+		return refuse(NoPath())
+	}
 	r.Type = t
 	if !r.served() {
 		return refuse(r.refused())
@@ -58,6 +62,9 @@ func (r *Request) find(types *catalogue.Catalogue) Handler {
 	}
 	return nil
 }
+
+// onlyCreated reports whether objects of a type can be created, and nothing else.
+func onlyCreated(t *catalogue.Type) bool { return len(t.Verbs) == 1 && t.Can("create") }
 
 // refuse returns a handler that returns an error.
 func refuse(err error) Handler {

@@ -10,6 +10,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -142,4 +143,25 @@ func FuzzParsePath(f *testing.F) {
 			p.verb(method, nil)
 		}
 	})
+}
+
+// TestOnlyCreated: from release 1.36 on, objects that can only be created have no path.
+func TestOnlyCreated(t *testing.T) {
+	for _, r := range []release.Release{release.V121, release.V136} {
+		types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s(), Release: r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := http.StatusNotFound
+		if r == release.V121 {
+			want = http.StatusMethodNotAllowed
+		}
+		unserved := &Request{Request: httptest.NewRequest("PUT", "/apis/authentication.k8s.io/v1/tokenreviews/a", nil)}
+		if _, err := unserved.Identify(&typesystem.Engine{Types: types}); err != nil || unserved.Plain == nil {
+			t.Fatal(err)
+		}
+		if got := services.AsStatus(unserved.Plain(nil, unserved)); int(got.Code) != want {
+			t.Errorf("release %s: %d, want %d", r, got.Code, want)
+		}
+	}
 }

@@ -136,6 +136,10 @@ func TestDropLater(t *testing.T) {
 	if got, _ := json.Marshal(pod); string(got) != `{"spec":{"containers":[{},{"lifecycle":{"preStop":{}}},{"lifecycle":{}}]}}` {
 		t.Errorf("stop signals: got %s", got)
 	}
+	node := decode(t, `spec: {configSource: {}, providerID: a}`)
+	if g.Drop(&catalogue.Type{Kind: "Node"}, node, nil); len(node["spec"].(map[string]any)) != 1 {
+		t.Errorf("a node keeps %v", node["spec"])
+	}
 	job := decode(t, `spec: {suspend: true}`)
 	if g.Drop(&catalogue.Type{Kind: "Job"}, job, nil); job["spec"].(map[string]any)["suspend"] != true {
 		t.Error("a field is dropped whose feature is GA")

@@ -77,6 +77,7 @@ var fields136 []byte
 // types name.
 var otherwise136 = map[string]map[string][]string{
 	"ContainerStopSignals": {podSpec: {"containers[].lifecycle?.stopSignal", "initContainers[].lifecycle?.stopSignal", "ephemeralContainers[].lifecycle?.stopSignal"}},
+	"DynamicKubeletConfig": {"Node": {"spec.configSource", "status.config"}}, // no longer a gate, and off
 }
 
 // byKind are the fields of features by kind, for each release.
