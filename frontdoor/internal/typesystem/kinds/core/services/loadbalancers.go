@@ -7,7 +7,6 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
-	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -50,12 +49,7 @@ func balancerAddresses(c *rules.Check, m, _ map[string]any, _ *field.Path) {
 		return // only the subresource status changes them
 	}
 	at := (&field.Path{Name: "status"}).Field("loadBalancer").Field("ingress")
-	points := rules.Objects(rules.Object(m, "status", "loadBalancer"), "ingress")
-	if foreign(c, m, points) {
-		c.Forbidden(at, "may only be used when `spec.type` is 'LoadBalancer'")
-		return
-	}
-	for i, point := range points {
+	for i, point := range rules.Objects(rules.Object(m, "status", "loadBalancer"), "ingress") {
 		if ip := rules.Text(point, "ip"); ip != "" && !isIP(ip) {
 			c.Invalid(at.Item(i).Field("ip"), ip, "must be a valid IP address")
 		}
@@ -66,15 +60,6 @@ func balancerAddresses(c *rules.Check, m, _ map[string]any, _ *field.Path) {
 		}
 	}
 }
-
-// foreign reports whether a Service has addresses of a load balancer without being one, which
-// is allowed before release 1.30.
-func foreign(c *rules.Check, m map[string]any, points []map[string]any) bool {
-	return len(points) > 0 && !c.Release.Before(modesSince) && rules.Object(m, "spec")["type"] != loadBalancer
-}
-
-// modesSince is the first release with modes of addresses.
-var modesSince, _ = release.Of("1.30")
 
 func isIP(text string) bool {
 	_, err := netip.ParseAddr(text)
@@ -100,7 +85,8 @@ func balancerModesFit(c *rules.Check, m, _ map[string]any, _ *field.Path) {
 	}
 	at := (&field.Path{Name: "status"}).Field("loadBalancer").Field("ingress")
 	points := rules.Objects(rules.Object(m, "status", "loadBalancer"), "ingress")
-	if foreign(c, m, points) {
+	if len(points) > 0 && rules.Object(m, "spec")["type"] != loadBalancer {
+		c.Forbidden(at, "may only be used when `spec.type` is 'LoadBalancer'")
 		return
 	}
 	for i, point := range points {
