@@ -1,5 +1,5 @@
 // Package identity maintains the Lease by which each front door shows that it serves the API,
-// and the ConfigMap that says since when the use of tokens in Secrets is recorded, as
+// its entries in StorageVersions, and the ConfigMap that says since when the use of tokens in Secrets is recorded, as
 // Kubernetes has them from release 1.26 on. Its writes skip authorization and admission. It
 // serves "What the service does" of the specification.
 package identity
@@ -49,7 +49,9 @@ type Config struct {
 	Host, Address string
 	// Off is true for a front door without a Lease, and Hidden for one whose Lease has no address.
 	Off, Hidden bool
-	Log         *slog.Logger
+	// Entries is true for a front door that has entries in StorageVersions.
+	Entries bool
+	Log     *slog.Logger
 }
 
 // Keeper maintains the objects.
@@ -91,7 +93,29 @@ func (k *Keeper) pass(ctx context.Context) error {
 	if k.Off {
 		return k.track(ctx)
 	}
-	return errors.Join(k.renew(ctx), k.track(ctx), k.sweep(ctx))
+	return errors.Join(k.renew(ctx), k.track(ctx), k.sweep(ctx), k.report(ctx))
+}
+
+// report keeps the entries in StorageVersions.
+func (k *Keeper) report(ctx context.Context) error {
+	t, ok := k.Engine().Types.ByKind(k.Vocabulary.Group("coordination."), "v1", "Lease")
+	if !ok || !k.Entries {
+		return nil
+	}
+	alive := map[string]bool{}
+	if _, err := services.ForEach(ctx, k.Store, k.leases(t), func(o services.Object) error {
+		alive[o.Key.Name] = true
+		return nil
+	}); err != nil {
+		return err
+	}
+	return versionKeeper{k, Name(k.Host, k.Address)}.pass(ctx, k.Engine(), func(id string) bool { return alive[id] })
+}
+
+// leases is the request for the Leases of front doors.
+func (k *Keeper) leases(t *catalogue.Type) services.ListRequest {
+	label, value := Label(k.Vocabulary)
+	return services.ListRequest{GroupResource: t.GroupResource(), Namespace: k.Vocabulary.Namespace("system"), LabelSelector: label + "=" + value}
 }
 
 // leave deletes the Lease if its holder is one of those meant.
@@ -185,9 +209,7 @@ func (k *Keeper) sweep(ctx context.Context) error {
 
 // over lists the Leases that are over.
 func (k *Keeper) over(ctx context.Context, t *catalogue.Type) (over []services.Object, err error) {
-	label, value := Label(k.Vocabulary)
-	request := services.ListRequest{GroupResource: t.GroupResource(), Namespace: k.Vocabulary.Namespace("system"), LabelSelector: label + "=" + value}
-	_, err = services.ForEach(ctx, k.Store, request, func(o services.Object) error {
+	_, err = services.ForEach(ctx, k.Store, k.leases(t), func(o services.Object) error {
 		lease, err := tree.Decode(o.JSON)
 		if err != nil {
 			return err

@@ -2,9 +2,13 @@ package identity
 
 import (
 	"encoding/json"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	internalv1alpha1 "k8s.io/api/apiserverinternal/v1alpha1"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/handlertest"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
@@ -15,6 +19,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -106,5 +111,96 @@ func TestLease(t *testing.T) {
 	}
 	if _, err := store.Get(t.Context(), services.GetRequest{Key: key}); !services.IsReason(err, services.ReasonNotFound) {
 		t.Errorf("after the end: %v", err)
+	}
+}
+
+// TestStorageVersions: front doors have entries, one that is gone has none, and what is common follows from them.
+func TestStorageVersions(t *testing.T) {
+	engine := handlertest.EngineOf(t, release.V136, "internal.apiserver.k8s.io/v1alpha1=true")
+	store := fake.New(t).Store()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	start := func(host string) *Keeper {
+		k := New(Config{Vocabulary: vocabulary.K8s(), Store: store, Engine: func() *typesystem.Engine { return engine }, Host: host, Address: "10.0.0.1:6443", Entries: true,
+			Writes: &writes.Handlers{Store: store, Vocabulary: vocabulary.K8s(), Codec: wire.New(wire.Config{Vocabulary: vocabulary.K8s()}), Admission: handlertest.AdmitAll{}}})
+		k.now = func() time.Time { return now }
+		if err := errors.Join(k.renew(t.Context()), k.report(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	versions := resource.GroupResource{Group: "internal.apiserver.k8s.io", Resource: "storageversions"}
+	read := func(name string) (v internalv1alpha1.StorageVersion) {
+		t.Helper()
+		stored, err := store.Get(t.Context(), services.GetRequest{Key: resource.Key{GroupResource: versions, Name: name}})
+		if err == nil {
+			err = json.Unmarshal(stored.JSON, &v)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	ids := func(v internalv1alpha1.StorageVersion) (all []string) {
+		for _, s := range v.Status.StorageVersions {
+			all = append(all, s.APIServerID)
+		}
+		return all
+	}
+	one := start("one")
+	two := start("two")
+	deployments := read("apps.deployments")
+	if own := deployments.Status.StorageVersions[0]; !slices.Equal(ids(deployments), []string{Name("one", one.Address), Name("two", two.Address)}) || own.EncodingVersion != "apps/v1" ||
+		!slices.Equal(own.DecodableVersions, []string{"apps/v1"}) || !slices.Equal(own.ServedVersions, []string{"apps/v1"}) || *deployments.Status.CommonEncodingVersion != "apps/v1" {
+		t.Errorf("%+v", deployments.Status)
+	}
+	if c := deployments.Status.Conditions[0]; c.Type != internalv1alpha1.AllEncodingVersionsEqual || c.Status != internalv1alpha1.ConditionTrue || c.Reason != "CommonEncodingVersionSet" {
+		t.Errorf("%+v", c)
+	}
+	if pods := read("core.pods"); *pods.Status.CommonEncodingVersion != "v1" {
+		t.Errorf("%+v", pods.Status)
+	}
+	if events := read("core.events"); !slices.Contains(events.Status.StorageVersions[0].DecodableVersions, "events.k8s.io/v1") || slices.Contains(events.Status.StorageVersions[0].ServedVersions, "events.k8s.io/v1") {
+		t.Errorf("%+v", events.Status)
+	}
+	if _, err := store.Get(t.Context(), services.GetRequest{Key: resource.Key{GroupResource: versions, Name: "events.k8s.io.events"}}); !services.IsReason(err, services.ReasonNotFound) {
+		t.Errorf("the same objects have two: %v", err)
+	}
+	now = now.Add(time.Minute)
+	if err := one.report(t.Context()); err != nil || read("apps.deployments").ResourceVersion != deployments.ResourceVersion {
+		t.Errorf("it is written again although nothing has changed: %v", err)
+	}
+	amend := func(name string, change func(status map[string]any)) {
+		t.Helper()
+		kind, _ := engine.Types.ByKind(versions.Group, "v1alpha1", "StorageVersion")
+		err := one.Writes.Ensure(t.Context(), engine, map[string]any{"apiVersion": kind.APIVersion(), "kind": kind.Kind, "metadata": map[string]any{"name": name}},
+			func(object map[string]any) error { change(tree.Object(object, "status")); return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := map[string]any{"apiServerID": Name("two", two.Address), "encodingVersion": "apps/v2", "decodableVersions": []any{"apps/v2"}}
+	amend("apps.deployments", func(status map[string]any) {
+		status["storageVersions"] = []any{other, map[string]any{"apiServerID": "gone", "encodingVersion": "apps/v1"}}
+	})
+	amend("apps.former", func(map[string]any) {})
+	amend("apps.former", func(status map[string]any) {
+		status["storageVersions"] = []any{map[string]any{"apiServerID": "gone", "encodingVersion": "apps/v1"}}
+	})
+	if err := one.report(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mixed := read("apps.deployments")
+	if c := mixed.Status.Conditions[0]; !slices.Equal(ids(mixed), []string{Name("two", two.Address), Name("one", one.Address)}) || mixed.Status.CommonEncodingVersion != nil ||
+		c.Status != internalv1alpha1.ConditionFalse || c.Reason != "CommonEncodingVersionUnset" || !c.LastTransitionTime.Time.Equal(now) {
+		t.Errorf("%+v", mixed.Status)
+	}
+	if _, err := store.Get(t.Context(), services.GetRequest{Key: resource.Key{GroupResource: versions, Name: "apps.former"}}); !services.IsReason(err, services.ReasonNotFound) {
+		t.Errorf("one of which all entries are gone: %v", err)
+	}
+	if err := errors.Join(two.leave(t.Context(), two.isMine), one.report(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if left := read("apps.deployments"); !slices.Equal(ids(left), []string{Name("one", one.Address)}) || *left.Status.CommonEncodingVersion != "apps/v1" {
+		t.Errorf("after the end of a front door: %+v", left.Status)
 	}
 }
