@@ -189,7 +189,7 @@ func (a *roleBased) decide(v *view, q services.Attributes) services.Decision {
 func (a *roleBased) catchUp(ctx context.Context, now *view) *view {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
-	revision, err := a.store.Revision(ctx)
+	revision, err := a.store.Revision(ctx, resource.GroupResource{})
 	if err != nil || a.reached(now) >= revision {
 		return now
 	}

@@ -66,9 +66,9 @@ type countedReads struct {
 	revisions int
 }
 
-func (c *countedReads) Revision(ctx context.Context) (int64, error) {
+func (c *countedReads) Revision(ctx context.Context, of resource.GroupResource) (int64, error) {
 	c.revisions++
-	return c.Reader.Revision(ctx)
+	return c.Reader.Revision(ctx, of)
 }
 
 func TestRevokedGrantsEnd(t *testing.T) {

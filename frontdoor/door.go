@@ -40,6 +40,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/release"
+	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -205,7 +206,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, parts *prepared.Parts
 		Off: parts.Gates.Refused(features.Interoperability)})
 	d.router = d.routes(n, c.profiling)
 	n.Health.Add(run.Check{Name: "storage", Probe: func(ctx context.Context) error {
-		_, err := b.Store.Revision(ctx)
+		_, err := b.Store.Revision(ctx, resource.GroupResource{})
 		return err
 	}})
 	return d, c.prepareObjects(ctx, n, b, d, parts)

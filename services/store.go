@@ -53,26 +53,27 @@ type Reader interface {
 	// that revision is no longer available, FutureRevision (504) as for Get.
 	List(ctx context.Context, r ListRequest) (Page, error)
 
-	// Revision returns the newest revision of etcd, read linearizably: every
-	// write that was acknowledged before the call is at or below it.
-	Revision(ctx context.Context) (int64, error)
+	// Revision returns the newest revision of the etcd that stores a type, read linearizably:
+	// every write of the type that was acknowledged before the call is at or below it. The
+	// zero type stands for all types that have no etcd of their own.
+	Revision(ctx context.Context, of resource.GroupResource) (int64, error)
 }
 
 // HeadReader is a Reader that also knows when objects of a type have changed last, so that a
 // caller with a copy of them need not read them again. A Store may implement it.
 type HeadReader interface {
-	// Heads returns the newest revision of etcd, read linearizably as by Revision, and the
-	// head of each type: no object of the type has changed after its head up to that revision.
-	Heads(ctx context.Context, types []resource.GroupResource) (Heads, error)
+	// Heads returns the head of each type, in their order.
+	Heads(ctx context.Context, types []resource.GroupResource) ([]Head, error)
 }
 
-// Heads is the result of HeadReader.
-type Heads struct {
+// Head says when the objects of a type have changed last.
+type Head struct {
+	// Changed is a revision after which no object of the type has changed, up to Revision.
+	Changed int64
+	// Revision is the newest one of the etcd that stores the type, as of Reader.Revision.
 	Revision int64
-	// Epoch is that of all revisions here, as in Page.
+	// Epoch is that of both revisions, as in Page.
 	Epoch string
-	// Types has one head for each of the requested types, in their order.
-	Types []int64
 }
 
 // ReadMode is the required freshness of a read (section "Read consistency").

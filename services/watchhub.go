@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/portico-platform/portico/services/resource"
@@ -82,6 +83,14 @@ type Progress struct {
 	Heads map[resource.GroupResource]int64
 	// Epoch is that of the revisions, as in Page.
 	Epoch string
+	// Only are the types that this is about, and Except those that it is not about: types in
+	// an etcd of their own have progress of their own. If both are empty it is about all types.
+	Only, Except []resource.GroupResource
+}
+
+// About reports whether the progress is about a type.
+func (p Progress) About(gr resource.GroupResource) bool {
+	return !slices.Contains(p.Except, gr) && (len(p.Only) == 0 || slices.Contains(p.Only, gr))
 }
 
 // ReplayRequest requests the changes of one resource type after a revision.

@@ -3,16 +3,14 @@ package store
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"github.com/portico-platform/portico/services/kit/run"
 )
 
 // alarmsEvery is the polling interval of etcd's alarms.
@@ -22,15 +20,16 @@ const alarmsEvery = 5 * time.Second
 // with CORRUPT no writes at all.
 type alarms struct {
 	client *clientv3.Client
+	log    *slog.Logger
 	raised atomic.Pointer[[]string]
 }
 
 // watch polls the alarms until ctx ends, and logs changes.
-func (a *alarms) watch(ctx context.Context, n *run.Node) error {
+func (a *alarms) watch(ctx context.Context) error {
 	ticker := time.NewTicker(alarmsEvery)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
-		a.poll(ctx, n)
+		a.poll(ctx)
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -39,7 +38,7 @@ func (a *alarms) watch(ctx context.Context, n *run.Node) error {
 	return nil
 }
 
-func (a *alarms) poll(ctx context.Context, n *run.Node) {
+func (a *alarms) poll(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, alarmsEvery)
 	defer cancel()
 	// The status of one member has the alarms of all. The Alarm call itself would append
@@ -52,9 +51,9 @@ func (a *alarms) poll(ctx context.Context, n *run.Node) {
 	before := a.raised.Swap(&raised)
 	switch {
 	case len(raised) > 0 && (before == nil || !slices.Equal(*before, raised)):
-		n.Log.Error("etcd has raised an alarm", "alarms", raised)
+		a.log.Error("etcd has raised an alarm", "alarms", raised)
 	case len(raised) == 0 && before != nil && len(*before) > 0:
-		n.Log.Info("etcd's alarms are cleared")
+		a.log.Info("etcd's alarms are cleared")
 	}
 }
 
@@ -66,15 +65,10 @@ func (a *alarms) probe(context.Context) error {
 	return nil
 }
 
-// observe registers the health check and metrics of the alarms.
-func (a *alarms) observe(n *run.Node) {
-	n.Health.Add(run.Check{Name: "etcd-alarms", Probe: a.probe})
-	n.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: "portico", Subsystem: "store", Name: "etcd_alarms", Help: "Active alarms of etcd.",
-	}, func() float64 {
-		if raised := a.raised.Load(); raised != nil {
-			return float64(len(*raised))
-		}
-		return 0
-	}))
+// count returns the number of active alarms.
+func (a *alarms) count() float64 {
+	if raised := a.raised.Load(); raised != nil {
+		return float64(len(*raised))
+	}
+	return 0
 }

@@ -98,7 +98,7 @@ func awaitAway(t *testing.T, s *Store) {
 	t.Helper()
 	began := time.Now()
 	select {
-	case <-s.mirror.Contact().Away():
+	case <-s.main.mirror.Contact().Away():
 		t.Logf("away after another %v", time.Since(began))
 	case <-time.After(lostWithin):
 		t.Fatalf("etcd is not known to be away after %v", time.Since(began))
@@ -110,7 +110,7 @@ func awaitThere(t *testing.T, s *Store) {
 	t.Helper()
 	began := time.Now()
 	for {
-		_, err := s.Revision(t.Context())
+		_, err := s.Revision(t.Context(), pod("").GroupResource)
 		took := time.Since(began)
 		if err == nil {
 			t.Logf("back after %v", took)
@@ -161,7 +161,7 @@ func refusesAtOnce(t *testing.T, s *Store, o services.Object) {
 		return err
 	})
 	ask("revision", func() error {
-		_, err := s.Revision(t.Context())
+		_, err := s.Revision(t.Context(), pod("").GroupResource)
 		return err
 	})
 }

@@ -207,7 +207,7 @@ func TestUnreadableValues(t *testing.T) {
 			t.Errorf("%s: another type: %d objects, %v", name, len(page.Objects), err)
 		}
 		heads, err := s.Heads(t.Context(), []resource.GroupResource{bad.GroupResource, other.GroupResource})
-		if err != nil || heads.Types[0] <= heads.Revision || heads.Types[1] > heads.Revision {
+		if err != nil || heads[0].Changed <= heads[0].Revision || heads[1].Changed > heads[1].Revision {
 			t.Errorf("%s: copies of the type may be trusted: %+v, %v", name, heads, err)
 		}
 	}
@@ -238,7 +238,7 @@ func TestKeyThatReturns(t *testing.T) {
 		t.Errorf("%d objects", len(page.Objects))
 	}
 	for _, o := range []services.Object{a, b} {
-		if got, ok := s.mirror.Snapshot().Get(o.Key.Path()); !ok || !bytes.Equal(got.JSON, o.JSON) {
+		if got, ok := s.main.mirror.Snapshot().Get(o.Key.Path()); !ok || !bytes.Equal(got.JSON, o.JSON) {
 			t.Errorf("the mirror holds %+v", got)
 		}
 	}

@@ -24,8 +24,8 @@ const (
 	pageBytes   = 512 << 10
 )
 
-// List implements services.Reader.
-func (s *Store) List(ctx context.Context, r services.ListRequest) (services.Page, error) {
+// List is Store.List.
+func (s *cluster) List(ctx context.Context, r services.ListRequest) (services.Page, error) {
 	c, err := newCollector(r)
 	if err != nil {
 		return services.Page{}, err
@@ -66,7 +66,7 @@ func (s *Store) List(ctx context.Context, r services.ListRequest) (services.Page
 
 // exactly returns the state at a revision, or nil if the mirror no longer has it. It
 // returns Expired (410) for a revision before the restoration of etcd.
-func (s *Store) exactly(ctx context.Context, revision int64) (*mirror.Snapshot, error) {
+func (s *cluster) exactly(ctx context.Context, revision int64) (*mirror.Snapshot, error) {
 	if revision <= 0 {
 		return nil, services.BadRequest("an exact read needs a revision")
 	}
@@ -96,7 +96,7 @@ func fromMemory(c *collector, snapshot *mirror.Snapshot) services.Page {
 
 // fromHistory reads a page from etcd at a revision that the mirror no longer holds, or has
 // not decrypted. InternalError (500) if an object cannot be decrypted.
-func (s *Store) fromHistory(ctx context.Context, c *collector, revision int64) (services.Page, error) {
+func (s *cluster) fromHistory(ctx context.Context, c *collector, revision int64) (services.Page, error) {
 	c.page.Revision, c.page.Epoch = revision, s.mirror.Epoch().ID
 	end := clientv3.GetPrefixRangeEnd(c.scan)
 	for from := max(c.from, c.scan); ; {

@@ -196,7 +196,7 @@ func TestLostAnswersAreFoundInHistory(t *testing.T) {
 					default:
 					}
 				}
-				written, read := b.other.Revision(t.Context())
+				written, read := b.other.Revision(t.Context(), pod("").GroupResource)
 				if read != nil {
 					t.Fatal(read)
 				}

@@ -15,7 +15,8 @@ type metrics struct {
 	etcd  *prometheus.HistogramVec
 	lists *prometheus.CounterVec
 	// refused counts requests by operation: read or write.
-	refused *prometheus.CounterVec
+	refused  *prometheus.CounterVec
+	registry prometheus.Registerer
 }
 
 func newMetrics(r prometheus.Registerer, m *mirror.Mirror) *metrics {
@@ -24,6 +25,7 @@ func newMetrics(r prometheus.Registerer, m *mirror.Mirror) *metrics {
 			func() float64 { return value(m.Status()) })
 	}
 	out := &metrics{
+		registry: r,
 		etcd: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "portico", Subsystem: "store", Name: "etcd_request_duration_seconds",
 			Help:    "Latency of requests to etcd by operation and outcome.",
@@ -54,6 +56,13 @@ func newMetrics(r prometheus.Registerer, m *mirror.Mirror) *metrics {
 		gauge("mirror_loads", "Complete loads of the mirror since the start.", func(s mirror.Status) float64 { return float64(s.Loads) }),
 	)
 	return out
+}
+
+// observe registers the metric of the alarms.
+func (m *metrics) observe(a *alarms) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "portico", Subsystem: "store", Name: "etcd_alarms", Help: "Active alarms of etcd.",
+	}, a.count))
 }
 
 // timeEtcd starts timing a request to etcd, which is a step of the trace of ctx; calling

@@ -31,7 +31,7 @@ func TestAnswersLostOnTheWayFromTheStore(t *testing.T) {
 				if w.before > 0 {
 					o = create(t, direct, name)
 				}
-				if _, err := carried.Revision(t.Context()); err != nil { // establishes the connection
+				if _, err := carried.Revision(t.Context(), pod("").GroupResource); err != nil { // establishes the connection
 					t.Fatal(err)
 				}
 				link.Lose(lossy.Fault{Least: 200, Kind: kind, Hold: lostHold})

@@ -140,7 +140,7 @@ func restored(t *testing.T, restore func(s *server, backup string)) {
 		}
 	}
 	awaitThere(t, store)
-	if _, err := store.Revision(ctx); err != nil { // the new epoch has begun
+	if _, err := store.Revision(ctx, pod("").GroupResource); err != nil { // the new epoch has begun
 		t.Fatal(err)
 	}
 	for _, mode := range []services.ReadMode{services.MostRecent, services.AnyRevision, services.NotOlderThan} {
@@ -170,7 +170,7 @@ func restored(t *testing.T, restore func(s *server, backup string)) {
 		t.Fatal(err)
 	}
 	update(t, store, now, "written after the restore")
-	if err := store.following(ctx); err != nil {
+	if err := store.main.following(ctx); err != nil {
 		t.Errorf("not ready in the end: %v", err)
 	}
 	if !strings.Contains(log.String(), "a new epoch of the store has begun") {

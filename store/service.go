@@ -28,7 +28,7 @@ func Service() run.Service {
 		Name:   "store",
 		About:  "stores the state of the API in etcd and serves reads from memory",
 		Offers: []run.Dependency{contract.Store},
-		Needs:  []run.Dependency{etcd.Client},
+		Needs:  []run.Dependency{etcd.Client, etcd.Overrides},
 		Flags:  flags,
 		Start:  start,
 	}
@@ -60,29 +60,53 @@ func start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
+	overrides, err := etcd.Overrides.Use(ctx, n)
+	if err != nil {
+		return err
+	}
 	values, err := atrest.Start(ctx, n)
 	if err != nil {
 		return err
 	}
-	s := New(Config{Client: client, Values: values, EventTTL: ttl, Log: n.Log, Metrics: n.Metrics})
+	s := New(Config{Client: client, Overrides: overrides, Values: values, EventTTL: ttl, Log: n.Log, Metrics: n.Metrics})
 	n.Go("mirror", s.Run)
 	if err := s.awaitReady(ctx, n); err != nil {
 		return err
 	}
-	n.Health.Add(run.Check{Name: "etcd", Probe: func(ctx context.Context) error {
-		_, err := s.Revision(ctx)
-		return err
-	}})
-	n.Health.Add(run.Check{Name: "store-mirror", Probe: s.following})
-	if client.ActiveConnection() != nil { // the embedded etcd registers its own checks
-		alarms := &alarms{client: client}
-		alarms.observe(n)
-		n.Go("etcd-alarms", func(ctx context.Context) error { return alarms.watch(ctx, n) })
+	s.main.observe(n)
+	for _, one := range s.apart {
+		one.observe(n)
+	}
+	if len(s.apart) > 0 {
+		s.watchPlacement(n)
 	}
 	contract.Store.Offer(n, s)
-	status := s.mirror.Status()
+	status := s.main.mirror.Status()
 	n.Log.Info("store is ready", "objects", status.Objects, "revision", status.Revision)
 	return nil
+}
+
+// observe registers the health checks of a cluster. Those of an override concern a part of the
+// objects, and do not make the store unready.
+func (s *cluster) observe(n *run.Node) {
+	suffix := ""
+	if s.name != "" {
+		suffix = "-" + s.name
+	}
+	add := func(name string, probe func(context.Context) error) {
+		n.Health.Add(run.Check{Name: name + suffix, Partial: s.name != "", Probe: probe})
+	}
+	add("etcd", func(ctx context.Context) error {
+		_, err := s.Revision(ctx)
+		return err
+	})
+	add("store-mirror", s.following)
+	if s.client.ActiveConnection() != nil { // the embedded etcd registers its own checks
+		alarms := &alarms{client: s.client, log: s.log}
+		add("etcd-alarms", alarms.probe)
+		s.metrics.observe(alarms)
+		n.Go("etcd-alarms"+suffix, alarms.watch)
+	}
 }
 
 // awaitReady waits for the first load, and logs a warning if it takes longer than patience.

@@ -12,7 +12,6 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/store/embedded"
 )
 
@@ -195,8 +194,8 @@ func TestTheQuotaOfAnEtcdCluster(t *testing.T) {
 	if count == 0 {
 		t.Error("nothing was refused: the test shows nothing")
 	}
-	a := &alarms{client: client}
-	a.poll(t.Context(), &run.Node{Log: slog.New(slog.DiscardHandler)})
+	a := &alarms{client: client, log: discard}
+	a.poll(t.Context())
 	if err := a.probe(t.Context()); err == nil || !strings.Contains(err.Error(), "NOSPACE") {
 		t.Errorf("the check of the alarms says %v", err)
 	}

@@ -161,7 +161,7 @@ func TestHistoryIsReadFromEtcd(t *testing.T) {
 	}
 	past := newest.Revision
 	update(t, s, newest, "later")
-	if loaded := replica(t, client).mirror.Status(); loaded.Objects != pageObjects+10 || loaded.Revision != past+1 {
+	if loaded := replica(t, client).main.mirror.Status(); loaded.Objects != pageObjects+10 || loaded.Revision != past+1 {
 		t.Errorf("a new replica begins with %+v", loaded)
 	}
 	first := list(t, s, services.ListRequest{Read: exactly(past), Namespace: "default"})
@@ -247,7 +247,7 @@ func TestACutWatchServesNothingOld(t *testing.T) {
 			if len(rest.Objects) != 1 || rest.Objects[0].Labels["value"] != "0" {
 				t.Errorf("the list begun before goes on with %+v", rest)
 			}
-			if loads := s.mirror.Status().Loads; (loads == 2) != compacted {
+			if loads := s.main.mirror.Status().Loads; (loads == 2) != compacted {
 				t.Errorf("%d loads", loads)
 			}
 		})

@@ -14,8 +14,8 @@ import (
 	"github.com/portico-platform/portico/store/internal/swap"
 )
 
-// Create implements services.Store.
-func (s *Store) Create(ctx context.Context, r services.CreateRequest) (services.Object, error) {
+// Create is Store.Create.
+func (s *cluster) Create(ctx context.Context, r services.CreateRequest) (services.Object, error) {
 	further, err := conditions(r.Key, r.Requires)
 	if err != nil {
 		return services.Object{}, err
@@ -32,8 +32,8 @@ func (s *Store) Create(ctx context.Context, r services.CreateRequest) (services.
 	return services.Object{}, services.AlreadyExists(r.Key.Group, r.Key.Resource, r.Key.Name)
 }
 
-// Update implements services.Store.
-func (s *Store) Update(ctx context.Context, r services.UpdateRequest) (services.Object, error) {
+// Update is Store.Update.
+func (s *cluster) Update(ctx context.Context, r services.UpdateRequest) (services.Object, error) {
 	if r.Revision <= 0 {
 		return services.Object{}, services.BadRequest("%s: an update needs the revision that it replaces", r.Key)
 	}
@@ -64,7 +64,7 @@ func (s *Store) Update(ctx context.Context, r services.UpdateRequest) (services.
 }
 
 // stale reports whether an object is encrypted in another way than the configuration says.
-func (s *Store) stale(ctx context.Context, key resource.Key) (bool, error) {
+func (s *cluster) stale(ctx context.Context, key resource.Key) (bool, error) {
 	path := key.Path()
 	if err := object.CheckKey(key); err != nil || !s.codec.Values.Rotates(path) {
 		return false, err
@@ -106,7 +106,7 @@ func prevented(key resource.Key, requires []services.Requirement) error {
 }
 
 // ttl returns how long an object is stored after it was written; 0 for ever.
-func (s *Store) ttl(key resource.Key) time.Duration {
+func (s *cluster) ttl(key resource.Key) time.Duration {
 	if key.Resource == "events" && (key.Group == "" || key.Group == "events.") {
 		return s.eventTTL
 	}
@@ -114,7 +114,7 @@ func (s *Store) ttl(key resource.Key) time.Duration {
 }
 
 // put performs a write that stores an object.
-func (s *Store) put(ctx context.Context, key resource.Key, content services.Content, do swap.Swap) (w object.Write, o swap.Outcome, err error) {
+func (s *cluster) put(ctx context.Context, key resource.Key, content services.Content, do swap.Swap) (w object.Write, o swap.Outcome, err error) {
 	if do.Attempt, err = swap.CheckAttempt(do.Attempt); err != nil {
 		return w, o, err
 	}
@@ -128,9 +128,9 @@ func (s *Store) put(ctx context.Context, key resource.Key, content services.Cont
 	return w, o, nil
 }
 
-// Delete implements services.Store. It first tries the revision in the mirror, which may
+// Delete is Store.Delete. It first tries the revision in the mirror, which may
 // be stale: errors are based on etcd's state only.
-func (s *Store) Delete(ctx context.Context, r services.DeleteRequest) (services.Object, error) {
+func (s *cluster) Delete(ctx context.Context, r services.DeleteRequest) (services.Object, error) {
 	if err := object.CheckKey(r.Key); err != nil {
 		return services.Object{}, err
 	}
@@ -170,7 +170,7 @@ func (s *Store) Delete(ctx context.Context, r services.DeleteRequest) (services.
 }
 
 // remove performs a deletion, or reads the object first if it is not known.
-func (s *Store) remove(ctx context.Context, do swap.Swap) (swap.Outcome, error) {
+func (s *cluster) remove(ctx context.Context, do swap.Swap) (swap.Outcome, error) {
 	if do.Revision != 0 || do.Attempt.Repeated {
 		o, err := s.swaps.Do(ctx, do)
 		if err != nil {
@@ -199,7 +199,7 @@ func precondition(r services.DeleteRequest, o *services.Object) error {
 	return nil
 }
 
-func (s *Store) decode(path string, kv *mvccpb.KeyValue, revision int64) (services.Object, error) {
+func (s *cluster) decode(path string, kv *mvccpb.KeyValue, revision int64) (services.Object, error) {
 	o, err := s.codec.Decode(path, kv.Value, revision)
 	if err != nil {
 		return services.Object{}, services.AsStatus(err)

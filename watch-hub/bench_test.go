@@ -69,7 +69,7 @@ func BenchmarkHubToFollower(b *testing.B) {
 	go hub.keys.Run(b.Context())
 	<-hub.keys.Ready()
 	hub.election.leading.Store(true)
-	close(hub.ready)
+	close(hub.main.ready)
 	stream := benchmarkStream(b, bus, hub, 0)
 	done := make(chan struct{})
 	go func() {
@@ -83,13 +83,13 @@ func BenchmarkHubToFollower(b *testing.B) {
 	b.ResetTimer()
 	start := time.Now()
 	for revision := int64(1); revision <= int64(b.N); revision++ {
-		hub.take(history.Run{Through: revision, Changes: []services.Change{{
+		hub.main.take(history.Run{Through: revision, Changes: []services.Change{{
 			Type:   services.Modified,
 			Object: services.Object{Key: key, Revision: revision, UID: "uid", JSON: json, Labels: labels}, OldLabels: labels,
 		}}})
 	}
-	hub.publish(time.Now())
-	hub.tell(time.Now())
+	hub.main.publish(time.Now())
+	hub.main.tell(time.Now())
 	<-done
 	b.ReportMetric(float64(b.N)/time.Since(start).Seconds(), "changes/s")
 }

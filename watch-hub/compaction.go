@@ -32,20 +32,20 @@ type mark struct {
 
 // compactAlways compacts revisions that are older than the history, until ctx ends, while
 // this hub is the publisher.
-func (h *Hub) compactAlways(ctx context.Context) {
-	if h.config.CompactEvery < 0 {
+func (f *follower) compactAlways(ctx context.Context) {
+	if f.config.CompactEvery < 0 {
 		return
 	}
-	ticker := time.NewTicker(h.markEvery())
+	ticker := time.NewTicker(f.markEvery())
 	defer ticker.Stop()
 	for {
 		select {
 		case now := <-ticker.C:
-			if !h.election.leads() {
+			if !f.election.leads() {
 				continue
 			}
-			if err := h.compactAt(ctx, now); err != nil && ctx.Err() == nil {
-				h.config.Log.Warn("compacting etcd failed", "error", err)
+			if err := f.compactAt(ctx, now); err != nil && ctx.Err() == nil {
+				f.log.Warn("compacting etcd failed", "error", err)
 			}
 		case <-ctx.Done():
 			return
@@ -54,37 +54,37 @@ func (h *Hub) compactAlways(ctx context.Context) {
 }
 
 // markEvery is the time between marks.
-func (h *Hub) markEvery() time.Duration {
-	return max(h.config.History, h.config.CompactEvery) / marksPerHistory
+func (f *follower) markEvery() time.Duration {
+	return max(f.config.History, f.config.CompactEvery) / marksPerHistory
 }
 
 // compactAt adds a mark with the newest revision that the hub has seen, and compacts to
 // the newest mark that is older than the history, unless it has compacted within
 // CompactEvery. The compacted revision is never ahead
 // of a hub that lags. Without new revisions it writes nothing.
-func (h *Hub) compactAt(ctx context.Context, now time.Time) error {
-	saved, modified, err := h.loadMarks(ctx)
+func (f *follower) compactAt(ctx context.Context, now time.Time) error {
+	saved, modified, err := f.loadMarks(ctx)
 	if err != nil {
 		return err
 	}
 	var oldest time.Time // keeps all marks
 	// Ticks are not exact: half a tick early is on time.
-	if h.compacted.IsZero() || now.Sub(h.compacted) >= h.config.CompactEvery-h.markEvery()/2 {
-		oldest = now.Add(-h.config.History)
+	if f.compacted.IsZero() || now.Sub(f.compacted) >= f.config.CompactEvery-f.markEvery()/2 {
+		oldest = now.Add(-f.config.History)
 	}
-	next := saved.next(mark{Time: now, Revision: h.window.Newest()}, oldest)
+	next := saved.next(mark{Time: now, Revision: f.window.Newest()}, oldest)
 	if next.Compacted > saved.Compacted {
 		// Compact before saving the marks: compaction can be repeated.
-		_, err := h.config.Etcd.Compact(ctx, next.Compacted)
+		_, err := f.etcd.Compact(ctx, next.Compacted)
 		if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 			return err
 		}
-		h.compacted = now
+		f.compacted = now
 	}
 	if next.Compacted == saved.Compacted && len(next.List) == len(saved.List) {
 		return nil
 	}
-	return h.saveMarks(ctx, next, modified)
+	return f.saveMarks(ctx, next, modified)
 }
 
 // next returns the marks with newest added, if its revision is new. Marks before oldest
@@ -107,8 +107,8 @@ func (m marks) next(newest mark, oldest time.Time) marks {
 }
 
 // loadMarks returns the marks and the revision at which they were saved.
-func (h *Hub) loadMarks(ctx context.Context) (saved marks, modified int64, err error) {
-	response, err := h.config.Etcd.Get(ctx, marksKey)
+func (f *follower) loadMarks(ctx context.Context) (saved marks, modified int64, err error) {
+	response, err := f.etcd.Get(ctx, marksKey)
 	if err != nil || len(response.Kvs) == 0 {
 		return marks{}, 0, err
 	}
@@ -119,12 +119,12 @@ func (h *Hub) loadMarks(ctx context.Context) (saved marks, modified int64, err e
 }
 
 // saveMarks saves the marks unless another hub has saved them since modified.
-func (h *Hub) saveMarks(ctx context.Context, m marks, modified int64) error {
+func (f *follower) saveMarks(ctx context.Context, m marks, modified int64) error {
 	value, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	_, err = h.config.Etcd.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(marksKey), "=", modified)).
+	_, err = f.etcd.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(marksKey), "=", modified)).
 		Then(clientv3.OpPut(marksKey, string(value))).Commit()
 	return err
 }

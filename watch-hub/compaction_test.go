@@ -29,10 +29,10 @@ func TestCompactionInterval(t *testing.T) {
 		}
 		reach(t, stream, revision)
 		stream.Close()
-		if err := b.hub.compactAt(t.Context(), start.Add(time.Duration(i)*b.hub.config.History)); err != nil {
+		if err := b.hub.main.compactAt(t.Context(), start.Add(time.Duration(i)*b.hub.config.History)); err != nil {
 			t.Fatal(err)
 		}
-		saved, _, err := b.hub.loadMarks(t.Context())
+		saved, _, err := b.hub.main.loadMarks(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestCompactionInterval(t *testing.T) {
 // TestNoCompaction: with --etcd-compaction-interval=0 the loop ends at once.
 func TestNoCompaction(t *testing.T) {
 	hub := New(Config{History: time.Hour, CompactEvery: -1})
-	hub.compactAlways(context.Background()) // returns
+	hub.main.compactAlways(context.Background()) // returns
 }
 
 func TestCompactionIntervalFlag(t *testing.T) {

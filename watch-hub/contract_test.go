@@ -21,7 +21,7 @@ func TestContract(t *testing.T) {
 		hub := startHub(t, etcd, testbed.StartNATS(t).Connect(), nil)
 		return contracttest.HubSetup{
 			Hub: hub, Write: etcd.Write, Delete: etcd.Remove,
-			Forget: func(through int64) { forget(t, etcd, hub.Hub, through) },
+			Forget: func(through int64) { forget(t, etcd, hub.main, through) },
 		}
 	}
 	t.Run("direct", func(t *testing.T) { contracttest.WatchHub(t, open) })
@@ -35,13 +35,13 @@ func TestContract(t *testing.T) {
 }
 
 // forget compacts etcd and drops the changes of the window through a revision.
-func forget(t *testing.T, etcd *testbed.Etcd, hub *Hub, through int64) {
+func forget(t *testing.T, etcd *testbed.Etcd, f *follower, through int64) {
 	t.Helper()
 	if _, err := etcd.Compact(context.Background(), through); err != nil {
 		t.Fatal(err)
 	}
-	hub.window.Expire(time.Now().Add(2 * hub.config.History))
-	if floor, _ := hub.window.Span(); floor < through {
+	f.window.Expire(time.Now().Add(2 * f.config.History))
+	if floor, _ := f.window.Span(); floor < through {
 		t.Fatalf("the window begins at %d, want %d at least", floor, through)
 	}
 }

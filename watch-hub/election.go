@@ -36,18 +36,22 @@ type election struct {
 	leading atomic.Bool
 	changes []time.Time                        // of the leadership, in the last calmAfter
 	current atomic.Pointer[context.CancelFunc] // cancels the term
-	signal  chan struct{}
+	signals []chan struct{}                    // receive after each won election
 }
 
 func newElection(etcd *clientv3.Client, beats *heartbeats, name string, log *slog.Logger) *election {
-	return &election{etcd: etcd, beats: beats, name: name, log: log, signal: make(chan struct{}, 1)}
+	return &election{etcd: etcd, beats: beats, name: name, log: log}
 }
 
 // leads reports whether this hub publishes.
 func (e *election) leads() bool { return e.leading.Load() }
 
-// won receives after each won election.
-func (e *election) won() <-chan struct{} { return e.signal }
+// won returns a channel that receives after each won election. It must be called before run.
+func (e *election) won() <-chan struct{} {
+	signal := make(chan struct{}, 1)
+	e.signals = append(e.signals, signal)
+	return signal
+}
 
 // again ends the term, or the wait for it, and restarts the election: what this hub
 // knows of the leadership belongs to a history that has ended.
@@ -108,9 +112,11 @@ func (e *election) term(ctx context.Context, succeed bool) error {
 	defer e.beats.lead(0)
 	e.leading.Store(true)
 	defer e.leading.Store(false)
-	select {
-	case e.signal <- struct{}{}:
-	default:
+	for _, signal := range e.signals {
+		select {
+		case signal <- struct{}{}:
+		default:
+		}
 	}
 	return e.untilChanged(ctx, held.revision)
 }

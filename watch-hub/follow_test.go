@@ -246,7 +246,7 @@ func replaceHub(t *testing.T, b *rig) {
 
 func loseMessages(t *testing.T, b *rig) { b.nats.Lose(30) }
 
-func smallWindow(t *testing.T, b *rig) { b.hub.window.Expire(time.Now().Add(2 * time.Hour)) }
+func smallWindow(t *testing.T, b *rig) { b.hub.main.window.Expire(time.Now().Add(2 * time.Hour)) }
 
 // twoPublishers lets two hubs publish everything at the same time, as when a frozen one
 // continues that others have replaced.

@@ -231,7 +231,7 @@ func TestCompactionFollowsTheHistory(t *testing.T) {
 	}
 	compact := func(age time.Duration) {
 		t.Helper()
-		if err := b.hub.compactAt(t.Context(), start.Add(age)); err != nil {
+		if err := b.hub.main.compactAt(t.Context(), start.Add(age)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -257,7 +257,7 @@ func TestCompactionFollowsTheHistory(t *testing.T) {
 	}
 	if _, err := b.hub.Replay(t.Context(), services.ReplayRequest{GroupResource: pods, After: revisions[0]}); err == nil {
 		// The window may hold more than etcd; once it does not, this has expired.
-		forget(t, b.etcd, b.hub.Hub, revisions[3])
+		forget(t, b.etcd, b.hub.main, revisions[3])
 	}
 	_, err := b.hub.Replay(t.Context(), services.ReplayRequest{GroupResource: pods, After: revisions[0]})
 	if !services.IsReason(err, services.ReasonExpired) {
@@ -271,12 +271,12 @@ func TestCompactionRestsWhenNothingHappens(t *testing.T) {
 	now := time.Now()
 	for range 3 { // a mark, a compaction, and then nothing
 		now = now.Add(2 * b.hub.config.History)
-		if err := b.hub.compactAt(t.Context(), now); err != nil {
+		if err := b.hub.main.compactAt(t.Context(), now); err != nil {
 			t.Fatal(err)
 		}
 	}
 	before := newest(t, b.etcd)
-	if err := b.hub.compactAt(t.Context(), now.Add(2*b.hub.config.History)); err != nil {
+	if err := b.hub.main.compactAt(t.Context(), now.Add(2*b.hub.config.History)); err != nil {
 		t.Fatal(err)
 	}
 	if after := newest(t, b.etcd); after != before {

@@ -23,7 +23,7 @@ func Service() run.Service {
 		Name:   "watch-hub",
 		About:  "follows etcd, publishes every change on NATS, replays and compacts history",
 		Offers: []run.Dependency{contract.WatchHub},
-		Needs:  []run.Dependency{etcd.Client, bus.Conn},
+		Needs:  []run.Dependency{etcd.Client, etcd.Overrides, bus.Conn},
 		Flags:  flags,
 		Start:  start,
 	}
@@ -47,6 +47,9 @@ func start(ctx context.Context, n *run.Node) error {
 		return err
 	}
 	if config.Etcd, err = etcd.Client.Use(ctx, n); err != nil {
+		return err
+	}
+	if config.Overrides, err = etcd.Overrides.Use(ctx, n); err != nil {
 		return err
 	}
 	if config.Bus, err = bus.Conn.Use(ctx, n); err != nil {
@@ -111,34 +114,54 @@ var errLagging = errors.New("etcd has been silent for too long")
 
 // observe registers the health checks and metrics of the hub.
 func observe(n *run.Node, hub *Hub) {
-	n.Health.Add(run.Check{Name: "watch-hub", Probe: func(context.Context) error {
-		if err := hub.keeper.Broken(); err != nil {
-			return err
-		}
-		if hub.Heard() > lagging {
-			return errLagging
-		}
-		return nil
-	}})
 	n.Health.Add(run.Check{Name: "bus-keys", Probe: func(context.Context) error {
 		if hub.keys.Current() == nil {
 			return keys.ErrNotReady
 		}
 		return nil
 	}})
-	gauge := func(name, help string, value func() float64) {
-		n.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Namespace: "portico", Subsystem: "watchhub", Name: name, Help: help,
-		}, value))
-	}
-	n.Memory.Add("watch-hub-window", hub.window)
-	gauge("window_changes", "changes held in memory", func() float64 { changes, _ := hub.window.Held(); return float64(changes) })
-	gauge("window_bytes", "bytes of the changes held in memory", func() float64 { _, bytes := hub.window.Held(); return float64(bytes) })
-	gauge("revision", "revision that the hub has seen", func() float64 { _, through := hub.window.Span(); return float64(through) })
-	gauge("publishes", "1 when this hub is the one that publishes", func() float64 {
+	n.Metrics.MustRegister(gauge("publishes", "1 when this hub is the one that publishes", func() float64 {
 		if hub.election.leads() {
 			return 1
 		}
 		return 0
-	})
+	}))
+	registry := func(name string) prometheus.Registerer {
+		if len(hub.apart) == 0 {
+			return n.Metrics
+		}
+		return prometheus.WrapRegistererWith(prometheus.Labels{"etcd": name}, n.Metrics)
+	}
+	hub.main.observe(n, registry("main"))
+	for _, one := range hub.apart {
+		one.observe(n, registry(one.name))
+	}
+}
+
+func gauge(name, help string, value func() float64) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "portico", Subsystem: "watchhub", Name: name, Help: help}, value)
+}
+
+// observe registers the health check and metrics of one follower. That of an override concerns a
+// part of the objects, and does not make the hub unready.
+func (f *follower) observe(n *run.Node, registry prometheus.Registerer) {
+	suffix := ""
+	if f.name != "" {
+		suffix = "-" + f.name
+	}
+	n.Health.Add(run.Check{Name: "watch-hub" + suffix, Partial: f.name != "", Probe: func(context.Context) error {
+		if err := f.keeper.Broken(); err != nil {
+			return err
+		}
+		if f.Heard() > lagging {
+			return errLagging
+		}
+		return nil
+	}})
+	n.Memory.Add("watch-hub-window"+suffix, f.window)
+	registry.MustRegister(
+		gauge("window_changes", "changes held in memory", func() float64 { changes, _ := f.window.Held(); return float64(changes) }),
+		gauge("window_bytes", "bytes of the changes held in memory", func() float64 { _, bytes := f.window.Held(); return float64(bytes) }),
+		gauge("revision", "revision that the hub has seen", func() float64 { _, through := f.window.Span(); return float64(through) }),
+	)
 }

@@ -70,7 +70,7 @@ func TestReadyFromThePresent(t *testing.T) {
 	if len(heard) != 1 || heard[0] != now {
 		t.Errorf("after the present: %v, want %d", heard, now)
 	}
-	if floor, _ := hub.window.Span(); floor < last {
+	if floor, _ := hub.main.window.Span(); floor < last {
 		t.Errorf("the window begins at %d, but the past was held back", floor)
 	}
 	release()
@@ -97,7 +97,7 @@ func TestReadyFromThePresent(t *testing.T) {
 	}
 	all.Wait()
 	deadline := time.Now().Add(time.Minute)
-	for floor, _ := hub.window.Span(); floor > 0; floor, _ = hub.window.Span() {
+	for floor, _ := hub.main.window.Span(); floor > 0; floor, _ = hub.main.window.Span() {
 		if time.Now().After(deadline) {
 			t.Fatalf("the window begins at %d: the past is not read", floor)
 		}
@@ -142,14 +142,14 @@ func TestAFullWindowIsNotFilled(t *testing.T) {
 	const room = 100_000
 	hub := startHub(t, etcd, testbed.StartNATS(t).Connect(), func(c *Config) { c.WindowBytes = room })
 	deadline := time.Now().Add(time.Minute)
-	for held := 0; held == 0; held, _ = hub.window.Held() {
+	for held := 0; held == 0; held, _ = hub.main.window.Held() {
 		if time.Now().After(deadline) {
 			t.Fatal("nothing of the past is in the window")
 		}
 		replayed(t, hub, 0, 10)
 	}
-	floor, _ := hub.window.Span()
-	if held, bytes := hub.window.Held(); bytes > room || held < 20 || floor+int64(held) != last {
+	floor, _ := hub.main.window.Span()
+	if held, bytes := hub.main.window.Held(); bytes > room || held < 20 || floor+int64(held) != last {
 		t.Errorf("%d changes of %d bytes after %d of %d", held, bytes, floor, last)
 	}
 	if heard := replayed(t, hub, 0, last); len(heard) != 3_000 {
@@ -167,7 +167,7 @@ func TestLargeObjectsFillTheWindow(t *testing.T) {
 	}
 	hub := startHub(t, etcd, testbed.StartNATS(t).Connect(), nil)
 	deadline := time.Now().Add(time.Minute)
-	for floor := last; floor > 0; floor, _ = hub.window.Span() {
+	for floor := last; floor > 0; floor, _ = hub.main.window.Span() {
 		if time.Now().After(deadline) {
 			t.Fatalf("the window begins at %d", floor)
 		}

@@ -38,7 +38,7 @@ func (c storeCase) prepare(t *testing.T, verb string) (key resource.Key, revisio
 	}
 	a = services.Attempt{ID: services.NewWriteID()}
 	var err error
-	if a.Since, err = c.store.Revision(c.ctx); err != nil {
+	if a.Since, err = c.store.Revision(c.ctx, c.gr); err != nil {
 		t.Fatal(err)
 	}
 	return key, revision, a

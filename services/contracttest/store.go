@@ -335,7 +335,7 @@ func storeSelects(t *testing.T, c storeCase) {
 
 func storeReadsFresh(t *testing.T, c storeCase) {
 	o := c.create(t, c.key("ns", "a"), "one")
-	revision, err := c.store.Revision(c.ctx)
+	revision, err := c.store.Revision(c.ctx, c.gr)
 	if err != nil || revision < o.Revision {
 		t.Errorf("Revision: %d, %v after a write at %d", revision, err, o.Revision)
 	}

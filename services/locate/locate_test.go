@@ -34,7 +34,7 @@ func (o objects) List(_ context.Context, r services.ListRequest) (page services.
 	return page, nil
 }
 
-func (o objects) Revision(context.Context) (int64, error) { return 1, nil }
+func (o objects) Revision(context.Context, resource.GroupResource) (int64, error) { return 1, nil }
 
 const (
 	ports    = `"ports":[{"name":"https","port":443},{"name":"other","port":444}]`

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -33,7 +34,7 @@ func (c *storeClient) write(ctx context.Context, key resource.Key, a services.At
 ) (services.Object, error) {
 	if !a.Repeated {
 		a.ID = cmp.Or(a.ID, services.NewWriteID())
-		a.Since = cmp.Or(a.Since, c.seen.Load())
+		a.Since = cmp.Or(a.Since, c.newest(key.GroupResource).Load())
 	}
 	var sent peer.Peer
 	m, err := call(ctx, attemptOut(a), grpc.Peer(&sent))
@@ -85,11 +86,21 @@ func away(err error) bool {
 	return code == codes.Unavailable || code == codes.DeadlineExceeded || code == codes.Canceled
 }
 
-// saw records a revision in a response of the store.
-func (c *storeClient) saw(revision int64) {
-	for seen := c.seen.Load(); revision > seen && !c.seen.CompareAndSwap(seen, revision); {
-		seen = c.seen.Load()
+// saw records a revision of a type in a response of the store.
+func (c *storeClient) saw(gr resource.GroupResource, revision int64) {
+	newest := c.newest(gr)
+	for seen := newest.Load(); revision > seen && !newest.CompareAndSwap(seen, revision); {
+		seen = newest.Load()
 	}
+}
+
+// newest returns the newest revision of a type in a response so far.
+func (c *storeClient) newest(gr resource.GroupResource) *atomic.Int64 {
+	found, ok := c.seen.Load(gr)
+	if !ok {
+		found, _ = c.seen.LoadOrStore(gr, new(atomic.Int64))
+	}
+	return found.(*atomic.Int64)
 }
 
 func attemptOut(a services.Attempt) *pb.Attempt {

@@ -28,6 +28,7 @@ func DecodeChange(message []byte) (services.Change, error) {
 // EncodeProgress encodes a progress report for the bus.
 func EncodeProgress(p services.Progress) ([]byte, error) {
 	m := &pb.Progress{Through: p.Through, Floor: p.Floor, Epoch: p.Epoch}
+	m.Only, m.Except = each(p.Only, groupResourceOut), each(p.Except, groupResourceOut)
 	for gr, revision := range p.Heads {
 		m.Heads = append(m.Heads, &pb.Head{GroupResource: groupResourceOut(gr), Revision: revision})
 	}
@@ -41,6 +42,7 @@ func DecodeProgress(message []byte) (services.Progress, error) {
 		return services.Progress{}, fmt.Errorf("not a progress: %w", err)
 	}
 	p := services.Progress{Through: m.GetThrough(), Floor: m.GetFloor(), Epoch: m.GetEpoch(), Heads: make(map[resource.GroupResource]int64, len(m.GetHeads()))}
+	p.Only, p.Except = each(m.GetOnly(), groupResourceIn), each(m.GetExcept(), groupResourceIn)
 	for _, head := range m.GetHeads() {
 		p.Heads[groupResourceIn(head.GetGroupResource())] = head.GetRevision()
 	}

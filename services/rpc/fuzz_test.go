@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/rpc/porticov1"
 )
 
@@ -31,7 +32,7 @@ func (silentStore) List(context.Context, services.ListRequest) (services.Page, e
 	return services.Page{}, nil
 }
 
-func (silentStore) Revision(context.Context) (int64, error) { return 1, nil }
+func (silentStore) Revision(context.Context, resource.GroupResource) (int64, error) { return 1, nil }
 
 func (silentStore) Create(_ context.Context, r services.CreateRequest) (services.Object, error) {
 	return services.Object{Key: r.Key}, nil

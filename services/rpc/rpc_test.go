@@ -38,7 +38,9 @@ func (e *echo) List(_ context.Context, r services.ListRequest) (services.Page, e
 	return answer[services.Page](e, r)
 }
 
-func (e *echo) Revision(context.Context) (int64, error) { return answer[int64](e, nil) }
+func (e *echo) Revision(context.Context, resource.GroupResource) (int64, error) {
+	return answer[int64](e, nil)
+}
 
 func (e *echo) Create(_ context.Context, r services.CreateRequest) (services.Object, error) {
 	return answer[services.Object](e, r)
@@ -167,7 +169,7 @@ func TestStoreCarriesEveryField(t *testing.T) {
 	wantRoundTrip(t, e, store.Update)
 	wantRoundTrip(t, e, store.Delete)
 	e.answer = int64(42)
-	if got, err := store.Revision(t.Context()); got != 42 || err != nil {
+	if got, err := store.Revision(t.Context(), resource.GroupResource{}); got != 42 || err != nil {
 		t.Errorf("got revision %d, %v", got, err)
 	}
 }

@@ -2,7 +2,7 @@ package rpc
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -49,8 +49,8 @@ func (s storeServer) List(ctx context.Context, m *pb.ListRequest) (*pb.Page, err
 	}, nil
 }
 
-func (s storeServer) Revision(ctx context.Context, _ *pb.RevisionRequest) (*pb.RevisionResponse, error) {
-	revision, err := s.impl.Revision(ctx)
+func (s storeServer) Revision(ctx context.Context, m *pb.RevisionRequest) (*pb.RevisionResponse, error) {
+	revision, err := s.impl.Revision(ctx, groupResourceIn(m.GetGroupResource()))
 	if err != nil {
 		return nil, errorOut(err)
 	}
@@ -66,7 +66,31 @@ func (s storeServer) Heads(ctx context.Context, m *pb.HeadsRequest) (*pb.HeadsRe
 	if err != nil {
 		return nil, errorOut(err)
 	}
-	return &pb.HeadsResponse{Revision: heads.Revision, Epoch: heads.Epoch, Heads: heads.Types}, nil
+	return headsOut(heads), nil
+}
+
+// headsOut also has revision and epoch of the first head for callers of earlier releases.
+func headsOut(heads []services.Head) *pb.HeadsResponse {
+	m := &pb.HeadsResponse{}
+	for i, h := range heads {
+		if i == 0 {
+			m.Revision, m.Epoch = h.Revision, h.Epoch
+		}
+		m.Heads, m.Revisions, m.Epochs = append(m.Heads, h.Changed), append(m.Revisions, h.Revision), append(m.Epochs, h.Epoch)
+	}
+	return m
+}
+
+// headsIn is the inverse of headsOut. It returns false unless there is one head for each of n types.
+func headsIn(m *pb.HeadsResponse, n int) ([]services.Head, bool) {
+	own := len(m.GetRevisions()) == n && len(m.GetEpochs()) == n
+	heads := make([]services.Head, len(m.GetHeads()))
+	for i, changed := range m.GetHeads() {
+		if heads[i] = (services.Head{Changed: changed, Revision: m.GetRevision(), Epoch: m.GetEpoch()}); own && i < n {
+			heads[i].Revision, heads[i].Epoch = m.GetRevisions()[i], m.GetEpochs()[i]
+		}
+	}
+	return heads, len(heads) == n
 }
 
 func (s storeServer) Create(ctx context.Context, m *pb.CreateRequest) (*pb.Object, error) {
@@ -96,8 +120,9 @@ func (s storeServer) Delete(ctx context.Context, m *pb.DeleteRequest) (*pb.Objec
 
 type storeClient struct {
 	peer pb.StoreClient
-	// seen is the newest revision in a response so far.
-	seen atomic.Int64
+	// seen has the newest revision in a response so far of each type, since types may be in
+	// etcds with revisions of their own: from resource.GroupResource to *atomic.Int64.
+	seen sync.Map
 }
 
 func NewStore(c grpc.ClientConnInterface) services.Store {
@@ -118,33 +143,36 @@ func (c *storeClient) List(ctx context.Context, r services.ListRequest) (service
 	if err != nil {
 		return services.Page{}, errorIn(ctx, "store", err)
 	}
-	c.saw(m.GetRevision())
+	c.saw(r.GroupResource, m.GetRevision())
 	return services.Page{
 		Revision: m.GetRevision(), Objects: each(m.GetObjects(), objectIn),
 		Next: m.GetNext(), Remaining: m.GetRemaining(), Epoch: m.GetEpoch(),
 	}, nil
 }
 
-func (c *storeClient) Revision(ctx context.Context) (int64, error) {
-	m, err := c.peer.Revision(ctx, &pb.RevisionRequest{})
+func (c *storeClient) Revision(ctx context.Context, of resource.GroupResource) (int64, error) {
+	m, err := c.peer.Revision(ctx, &pb.RevisionRequest{GroupResource: groupResourceOut(of)})
 	if err != nil {
 		return 0, errorIn(ctx, "store", err)
 	}
-	c.saw(m.GetRevision())
+	c.saw(of, m.GetRevision())
 	return m.GetRevision(), nil
 }
 
 // Heads implements services.HeadReader. It returns an error if the store does not.
-func (c *storeClient) Heads(ctx context.Context, types []resource.GroupResource) (services.Heads, error) {
+func (c *storeClient) Heads(ctx context.Context, types []resource.GroupResource) ([]services.Head, error) {
 	m, err := c.peer.Heads(ctx, &pb.HeadsRequest{Types: each(types, groupResourceOut)})
 	if err != nil {
-		return services.Heads{}, errorIn(ctx, "store", err)
+		return nil, errorIn(ctx, "store", err)
 	}
-	if len(m.GetHeads()) != len(types) {
-		return services.Heads{}, faultf("store: %d heads of %d types", len(m.GetHeads()), len(types))
+	heads, ok := headsIn(m, len(types))
+	if !ok {
+		return nil, faultf("store: %d heads of %d types", len(m.GetHeads()), len(types))
 	}
-	c.saw(m.GetRevision())
-	return services.Heads{Revision: m.GetRevision(), Epoch: m.GetEpoch(), Types: m.GetHeads()}, nil
+	for i, h := range heads {
+		c.saw(types[i], h.Revision)
+	}
+	return heads, nil
 }
 
 func (c *storeClient) Create(ctx context.Context, r services.CreateRequest) (services.Object, error) {
@@ -183,7 +211,7 @@ func (c *storeClient) object(ctx context.Context, requested resource.Key, m *pb.
 	if o.Key != requested {
 		return services.Object{}, faultf("store: asked for %s, answered %s", requested, o.Key)
 	}
-	c.saw(o.Revision)
+	c.saw(o.Key.GroupResource, o.Revision)
 	return o, nil
 }
 

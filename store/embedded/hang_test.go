@@ -50,12 +50,12 @@ func TestAHangingMemberIsNotWaitedFor(t *testing.T) {
 	if took, err := create("after"); !services.IsReason(err, services.ReasonServiceUnavailable) || took > time.Second {
 		t.Errorf("a write while etcd hangs: %v after %v, want a refusal", err, took)
 	}
-	if _, err := s.Revision(t.Context()); !services.IsReason(err, services.ReasonServiceUnavailable) {
+	if _, err := s.Revision(t.Context(), resource.GroupResource{}); !services.IsReason(err, services.ReasonServiceUnavailable) {
 		t.Errorf("a most recent read while etcd hangs: %v, want a refusal", err)
 	}
 	tx.Unlock()
 	for began := time.Now(); ; {
-		_, err := s.Revision(t.Context())
+		_, err := s.Revision(t.Context(), resource.GroupResource{})
 		if err == nil {
 			break
 		}

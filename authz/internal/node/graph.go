@@ -9,6 +9,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/changes"
 	"github.com/portico-platform/portico/services/references"
+	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -31,7 +32,7 @@ type volume struct {
 func (a *Authorizer) catchUp(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
-	revision, err := a.config.Store.Revision(ctx)
+	revision, err := a.config.Store.Revision(ctx, resource.GroupResource{})
 	if err != nil {
 		return false
 	}

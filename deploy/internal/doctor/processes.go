@@ -202,8 +202,16 @@ func (e *examination) peers(p page) {
 
 // storage looks at what a process says of etcd.
 func (e *examination) storage(p page) {
-	if up, has := p.value("portico_store_etcd_up"); has && up == 0 {
-		e.bad(Finding{Fail, "etcd", p.address, "etcd does not respond to the store", "see whether most members of etcd run and reach each other"})
+	for name, up := range p.values("portico_store_etcd_up", "etcd") { // the name is empty if there is only one
+		if up == 0 {
+			e.bad(Finding{Fail, "etcd", p.address, strings.TrimSpace("etcd "+name) + " does not respond to the store", "see whether most of its members run and reach each other"})
+		}
+	}
+	for name, objects := range p.values("portico_store_misplaced_objects", "etcd") {
+		if objects > 0 {
+			e.bad(Finding{Warn, "etcd", p.address, fmt.Sprintf("%.0f objects in etcd %s are not served: --etcd-servers-overrides says that another one stores their type", objects, name),
+				"docs/storage.md says what to do with them"})
+		}
 	}
 	if alarms, _ := p.value("portico_store_etcd_alarms"); alarms > 0 {
 		e.bad(Finding{Fail, "etcd", p.address, "etcd has raised an alarm: writes are refused", "docs/storage.md says how to make room"})

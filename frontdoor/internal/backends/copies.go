@@ -40,7 +40,8 @@ type copies struct {
 	of       map[resource.GroupResource]*typeCopy
 	points   map[resource.GroupResource]int
 	tooLarge map[resource.GroupResource]time.Time
-	epoch    string
+	// epochs are those in which copied types were read last.
+	epochs map[resource.GroupResource]string
 }
 
 // typeCopy is the copy of one type.
@@ -153,17 +154,18 @@ func (c *copies) forget(which func(resource.GroupResource, *typeCopy) bool) {
 	}
 }
 
-// entered drops all copies when etcd's history has broken, and then returns true: none of them is
-// its present state.
-func (c *copies) entered(epoch string) bool {
+// entered drops the copy of a type when the history of its etcd has broken, and then returns true:
+// the copy is not its present state.
+func (c *copies) entered(gr resource.GroupResource, epoch string) bool {
 	c.mu.Lock()
-	same := c.epoch == epoch || c.epoch == ""
-	c.epoch = epoch
+	before := c.epochs[gr]
+	c.epochs[gr] = epoch
 	c.mu.Unlock()
-	if !same {
-		c.forget(func(resource.GroupResource, *typeCopy) bool { return true })
+	if before == "" || before == epoch {
+		return false
 	}
-	return !same
+	c.forget(func(of resource.GroupResource, _ *typeCopy) bool { return of == gr })
+	return true
 }
 
 // run bounds the copies until ctx ends.

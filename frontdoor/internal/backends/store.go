@@ -34,7 +34,7 @@ const (
 type Store struct {
 	services.Store
 	copies *copies
-	latest *sharedcall.Group[resource.GroupResource, services.Heads]
+	latest *sharedcall.Group[resource.GroupResource, []services.Head]
 	// restUntil is when heads are requested again, in Unix nanoseconds.
 	restUntil atomic.Int64
 	reads     *prometheus.CounterVec
@@ -55,7 +55,7 @@ type StoreConfig struct {
 func NewStore(c StoreConfig) *Store {
 	s := &Store{Store: c.Store,
 		copies: &copies{source: c.Changes, store: c.Store, log: c.Log, limit: c.Bytes, of: map[resource.GroupResource]*typeCopy{},
-			points: map[resource.GroupResource]int{}, tooLarge: map[resource.GroupResource]time.Time{}},
+			points: map[resource.GroupResource]int{}, tooLarge: map[resource.GroupResource]time.Time{}, epochs: map[resource.GroupResource]string{}},
 		reads: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portico_frontdoor_store_reads_total",
 			Help: "Gets and lists of objects, by what has answered: a copy in this process, or the store."}, []string{"from"}),
 	}
@@ -104,13 +104,13 @@ func (s *Store) List(ctx context.Context, r services.ListRequest) (services.Page
 	if err != nil {
 		return services.Page{}, services.BadRequest("%v", err)
 	}
-	view, heads, ok := s.view(ctx, r.GroupResource, r.Read, listPoints)
+	view, head, ok := s.view(ctx, r.GroupResource, r.Read, listPoints)
 	if !ok {
 		s.reads.WithLabelValues("store").Inc()
 		return s.Store.List(ctx, r)
 	}
 	s.reads.WithLabelValues("copy").Inc()
-	page := services.Page{Revision: max(view.Revision(), heads.Revision), Epoch: heads.Epoch}
+	page := services.Page{Revision: max(view.Revision(), head.Revision), Epoch: head.Epoch}
 	objects := view.List(r.Namespace)
 	if selector.Empty() {
 		page.Objects = make([]services.Object, 0, len(objects))
@@ -123,61 +123,61 @@ func (s *Store) List(ctx context.Context, r services.ListRequest) (services.Page
 	return page, nil
 }
 
-// view returns a copy that satisfies a read, with the heads of that moment if the read needs
+// view returns a copy that satisfies a read, with the head of that moment if the read needs
 // the newest state.
-func (s *Store) view(ctx context.Context, gr resource.GroupResource, read services.Read, points int) (view changes.View[*services.Object], heads services.Heads, ok bool) {
+func (s *Store) view(ctx context.Context, gr resource.GroupResource, read services.Read, points int) (view changes.View[*services.Object], head services.Head, ok bool) {
 	one := s.copies.find(gr, points)
 	if one == nil {
-		return view, heads, false
+		return view, head, false
 	}
 	now := time.Now().UnixNano()
 	switch {
 	case read.Mode == services.AnyRevision && now-one.verified.Load() < int64(trusted):
-		return one.mirror.Now(), heads, true
+		return one.mirror.Now(), head, true
 	case read.Mode == services.NotOlderThan && now-one.verified.Load() < int64(trusted):
 		if view = one.mirror.Now(); view.Revision() >= read.Revision {
-			return view, heads, true
+			return view, head, true
 		}
 	case now < s.restUntil.Load():
-		return view, heads, false
+		return view, head, false
 	}
-	if view, heads, ok = s.newest(ctx, gr, one); ok && read.Mode == services.NotOlderThan {
-		ok = heads.Revision >= read.Revision // a revision of the future is the store's to wait for
+	if view, head, ok = s.newest(ctx, gr, one); ok && read.Mode == services.NotOlderThan {
+		ok = head.Revision >= read.Revision // a revision of the future is the store's to wait for
 	}
-	return view, heads, ok
+	return view, head, ok
 }
 
-// newest returns a copy if it is the state at the revision of the heads, which is read for
+// newest returns a copy if it is the state at the revision of the head, which is read for
 // that.
-func (s *Store) newest(ctx context.Context, gr resource.GroupResource, one *typeCopy) (view changes.View[*services.Object], heads services.Heads, ok bool) {
+func (s *Store) newest(ctx context.Context, gr resource.GroupResource, one *typeCopy) (view changes.View[*services.Object], head services.Head, ok bool) {
 	began := time.Now()
 	heads, at, err := s.latest.Do(ctx, gr)
 	if err != nil {
 		if ctx.Err() == nil {
 			s.restUntil.Store(time.Now().Add(restAfterError).UnixNano())
 		}
-		return view, heads, false
+		return view, head, false
 	}
-	if s.copies.entered(heads.Epoch) {
-		return view, heads, false
+	head = heads[at]
+	if s.copies.entered(gr, head.Epoch) {
+		return view, head, false
 	}
-	head := heads.Types[at]
-	if view = one.mirror.Now(); view.Revision() < head {
+	if view = one.mirror.Now(); view.Revision() < head.Changed {
 		wait := time.NewTimer(lagWait)
 		defer wait.Stop()
-		for view.Revision() < head {
+		for view.Revision() < head.Changed {
 			select {
 			case <-view.Replaced():
 				view = one.mirror.Now()
 			case <-wait.C:
-				return view, heads, false
+				return view, head, false
 			case <-ctx.Done():
-				return view, heads, false
+				return view, head, false
 			}
 		}
 	}
 	one.verified.Store(began.UnixNano())
-	return view, heads, true
+	return view, head, true
 }
 
 var _ services.Store = (*Store)(nil)

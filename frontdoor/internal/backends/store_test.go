@@ -37,24 +37,29 @@ func (c *counted) List(ctx context.Context, r services.ListRequest) (services.Pa
 	return c.Store.List(ctx, r)
 }
 
-func (c *counted) Heads(ctx context.Context, types []resource.GroupResource) (services.Heads, error) {
+func (c *counted) Heads(ctx context.Context, types []resource.GroupResource) ([]services.Head, error) {
 	if c.failing.Load() {
-		return services.Heads{}, errors.New("not implemented")
+		return nil, errors.New("not implemented")
 	}
 	epoch, _ := c.epoch.Load().(string)
-	heads := services.Heads{Types: make([]int64, len(types)), Epoch: epoch}
+	heads := make([]services.Head, len(types))
 	for i, gr := range types {
 		replay, err := c.cluster.Replay(ctx, services.ReplayRequest{GroupResource: gr})
 		if err != nil {
 			return heads, err
 		}
 		if n := len(replay.Changes); n > 0 {
-			heads.Types[i] = replay.Changes[n-1].Object.Revision
+			heads[i].Changed = replay.Changes[n-1].Object.Revision
 		}
 	}
-	var err error
-	heads.Revision, err = c.cluster.Revision(ctx)
-	return heads, err
+	for i, gr := range types {
+		var err error
+		if heads[i].Revision, err = c.cluster.Revision(ctx, gr); err != nil {
+			return nil, err
+		}
+		heads[i].Epoch = epoch
+	}
+	return heads, nil
 }
 
 func (c *counted) Replay(ctx context.Context, r services.ReplayRequest) (services.Replay, error) {

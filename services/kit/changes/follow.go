@@ -284,6 +284,9 @@ func (s *Stream) progress(message []byte) {
 		s.behind = true
 		return
 	}
+	if !p.About(s.gr) {
+		return
+	}
 	if p.Epoch != "" && p.Epoch != s.epoch {
 		s.behind = true // the replay returns the current epoch
 		return

@@ -92,7 +92,7 @@ func (h *Heads) Newest() (newest int64) {
 // follow begins at the present, as if every object had changed now, and returns when the
 // sequence breaks: true if it had begun.
 func (t *head) follow(ctx context.Context, h *Heads) bool {
-	now, err := h.store.Revision(ctx)
+	now, err := h.store.Revision(ctx, t.of)
 	if err != nil {
 		return false
 	}

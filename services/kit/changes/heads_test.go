@@ -17,7 +17,7 @@ func TestHeads(t *testing.T) {
 	cluster.Put(t, a, `{metadata: {name: x}}`)
 	heads := changes.NewHeads(cluster.Source(), cluster, a, b)
 	now := func() int64 {
-		revision, _ := cluster.Revision(t.Context())
+		revision, _ := cluster.Revision(t.Context(), a)
 		return revision
 	}
 	if heads.Unchanged(now()) || heads.Unchanged(1<<60) {

@@ -20,7 +20,7 @@ func (s shelf) Get(context.Context, services.GetRequest) (services.Object, error
 	return services.Object{}, errors.New("a mirror never gets")
 }
 
-func (s shelf) Revision(context.Context) (int64, error) {
+func (s shelf) Revision(context.Context, resource.GroupResource) (int64, error) {
 	return 0, errors.New("a mirror never asks for the revision")
 }
 

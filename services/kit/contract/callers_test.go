@@ -36,7 +36,7 @@ func (*ledger) Get(_ context.Context, r services.GetRequest) (services.Object, e
 func (*ledger) List(context.Context, services.ListRequest) (services.Page, error) {
 	return services.Page{Revision: 7}, nil
 }
-func (*ledger) Revision(context.Context) (int64, error) { return 7, nil }
+func (*ledger) Revision(context.Context, resource.GroupResource) (int64, error) { return 7, nil }
 func (*ledger) Create(_ context.Context, r services.CreateRequest) (services.Object, error) {
 	return services.Object{Key: r.Key}, nil
 }
@@ -192,7 +192,7 @@ func (c contracts) calls(gr resource.GroupResource) map[string]func(context.Cont
 			return err
 		},
 
-		"Revision": func(ctx context.Context) error { _, err := c.store.Revision(ctx); return err },
+		"Revision": func(ctx context.Context) error { _, err := c.store.Revision(ctx, resource.GroupResource{}); return err },
 		"Authenticate": func(ctx context.Context) error {
 			_, err := c.authn.Authenticate(ctx, services.Credentials{})
 			return err

@@ -39,7 +39,9 @@ func (r *replica) Replay(ctx context.Context, _ services.ReplayRequest) (service
 	return services.Replay{Through: number}, err
 }
 
-func (r *replica) Revision(ctx context.Context) (int64, error) { return r.answer(ctx) }
+func (r *replica) Revision(ctx context.Context, _ resource.GroupResource) (int64, error) {
+	return r.answer(ctx)
+}
 
 func (r *replica) Create(ctx context.Context, q services.CreateRequest) (services.Object, error) {
 	if !q.Attempt.Repeated {
@@ -119,7 +121,7 @@ func ask(t *testing.T, method string, client clients) (number int64, err error) 
 		got, err = client.hub.Replay(ctx, services.ReplayRequest{After: 1})
 		number = got.Through
 	case "Revision":
-		number, err = client.store.Revision(ctx)
+		number, err = client.store.Revision(ctx, resource.GroupResource{})
 	case "Authorize":
 		var got services.Decision
 		got, err = client.authz.Authorize(ctx, services.Attributes{})

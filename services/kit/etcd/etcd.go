@@ -1,11 +1,13 @@
 // Package etcd connects a service to etcd: the embedded one of the process, or the cluster
-// of --etcd-servers. It does not define what is stored there. It serves "Persistence".
+// of --etcd-servers, and to the clusters of --etcd-servers-overrides. It does not define what
+// is stored there. It serves "Persistence".
 package etcd
 
 import (
 	"context"
 	"crypto/tls"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -22,6 +24,9 @@ import (
 )
 
 const (
+	flagServers   = "etcd-servers"
+	flagOverrides = "etcd-servers-overrides"
+
 	keepaliveEvery = 10 * time.Second
 	keepaliveWait  = 5 * time.Second
 	// connectWait bounds one attempt to connect.
@@ -37,8 +42,16 @@ var Client = &run.Contract[*clientv3.Client]{Name: "etcd", Flags: Flags, Dial: d
 
 // Flags declares the flags that say where etcd is and how to connect to it.
 func Flags(fs *pflag.FlagSet) {
-	fs.StringSlice("etcd-servers", nil, "`URLs` of the etcd servers, as in https://host:2379, with commas between; http only on this machine")
-	run.Required(fs, "etcd-servers")
+	fs.StringSlice(flagServers, nil, "`URLs` of the etcd servers, as in https://host:2379, with commas between; http only on this machine")
+	run.Required(fs, flagServers)
+	fileFlags(fs)
+}
+
+// fileFlags declares the flags of the files for all etcd servers.
+func fileFlags(fs *pflag.FlagSet) {
+	if fs.Lookup("etcd-cafile") != nil {
+		return
+	}
 	fs.String("etcd-cafile", "", "`file` with the certificates of the authorities that sign the etcd servers' certificates")
 	fs.String("etcd-certfile", "", "`file` with the client certificate for etcd")
 	fs.String("etcd-keyfile", "", "`file` with the key of that certificate")
@@ -61,11 +74,17 @@ func DialOptions() []grpc.DialOption {
 // dial returns a client without waiting for the servers. Node.Monitor logs the state of
 // its connection, so the client library does not log.
 func dial(_ context.Context, n *run.Node) (*clientv3.Client, error) {
-	servers, err := n.Flags.GetStringSlice("etcd-servers")
+	servers, err := n.Flags.GetStringSlice(flagServers)
 	if err != nil {
 		return nil, err
 	}
-	secured, err := Security(servers, n.Flags)
+	return connect(n, flagServers, "etcd", servers)
+}
+
+// connect returns a client of the servers that a flag names, whose connection is monitored by
+// a name.
+func connect(n *run.Node, flag, name string, servers []string) (*clientv3.Client, error) {
+	secured, err := security(flag, servers, n.Flags)
 	if err != nil {
 		return nil, err
 	}
@@ -76,10 +95,10 @@ func dial(_ context.Context, n *run.Node) (*clientv3.Client, error) {
 		DialOptions: DialOptions(),
 	})
 	if err != nil {
-		return nil, run.Usagef("--etcd-servers: %v", err)
+		return nil, run.Usagef("--%s: %v", flag, err)
 	}
 	n.OnExit(func() { _ = client.Close() })
-	n.Monitor("etcd", client.ActiveConnection())
+	n.Monitor(name, flag == flagOverrides, client.ActiveConnection())
 	return client, nil
 }
 
@@ -87,20 +106,24 @@ func dial(_ context.Context, n *run.Node) (*clientv3.Client, error) {
 // connections. The certificate file is read at every handshake. The error is run.ErrUsage if
 // the settings contradict each other.
 func Security(servers []string, fs *pflag.FlagSet) (*tls.Config, error) {
+	return security(flagServers, servers, fs)
+}
+
+func security(flag string, servers []string, fs *pflag.FlagSet) (*tls.Config, error) {
 	secure := 0
 	for _, server := range servers {
 		u, err := url.Parse(server)
 		switch {
 		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-			return nil, run.Usagef("--etcd-servers: %q is not of the form https://host:2379", server)
+			return nil, run.Usagef("--%s: %q is not of the form https://host:2379", flag, server)
 		case u.Scheme == "https":
 			secure++
 		case !endpoint.Local(u.Hostname()):
-			return nil, run.Usagef("--etcd-servers: %s is on another machine and not encrypted: use https://%s", u.Redacted(), u.Host)
+			return nil, run.Usagef("--%s: %s is on another machine and not encrypted: use https://%s", flag, u.Redacted(), u.Host)
 		}
 	}
 	if secure != 0 && secure != len(servers) {
-		return nil, run.Usagef("--etcd-servers: either all or none are https")
+		return nil, run.Usagef("--%s: either all or none are https", flag)
 	}
 	info := transport.TLSInfo{MinVersion: tls.VersionTLS12}
 	info.TrustedCAFile, _ = fs.GetString("etcd-cafile")
@@ -109,7 +132,7 @@ func Security(servers []string, fs *pflag.FlagSet) (*tls.Config, error) {
 	switch {
 	case (info.CertFile == "") != (info.KeyFile == ""):
 		return nil, run.Usagef("--etcd-certfile and --etcd-keyfile belong together")
-	case secure == 0 && (info.TrustedCAFile != "" || info.CertFile != ""):
+	case !anySecure(fs) && (info.TrustedCAFile != "" || info.CertFile != ""):
 		return nil, run.Usagef("--etcd-cafile and --etcd-certfile need --etcd-servers with https")
 	case secure == 0:
 		return nil, nil
@@ -119,4 +142,14 @@ func Security(servers []string, fs *pflag.FlagSet) (*tls.Config, error) {
 		return nil, run.Usagef("--etcd-cafile, --etcd-certfile, --etcd-keyfile: %v", err)
 	}
 	return config, nil
+}
+
+// anySecure reports whether the connections to some etcd use TLS.
+func anySecure(fs *pflag.FlagSet) bool {
+	for _, name := range []string{flagServers, flagOverrides} {
+		if f := fs.Lookup(name); f != nil && strings.Contains(f.Value.String(), "https://") {
+			return true
+		}
+	}
+	return false
 }

@@ -8,22 +8,28 @@ import (
 	"errors"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/etcd"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // use starts a process with a connection to etcd.
 func use(t *testing.T, args ...string) (client *clientv3.Client, err error) {
 	t.Helper()
-	user := run.Service{Name: "user", Needs: []run.Dependency{etcd.Client}, Start: func(ctx context.Context, n *run.Node) (err error) {
-		client, err = etcd.Client.Use(ctx, n)
+	user := run.Service{Name: "user", Needs: []run.Dependency{etcd.Client, etcd.Overrides}, Start: func(ctx context.Context, n *run.Node) (err error) {
+		if client, err = etcd.Client.Use(ctx, n); err == nil {
+			_, err = etcd.Overrides.Use(ctx, n)
+		}
 		return err
 	}}
 	running, err := run.Start(t.Context(), run.App{Name: "test", Services: []run.Service{user}}, append(args, "--log-level=error"))
@@ -196,9 +202,65 @@ func TestWrongFlags(t *testing.T) {
 		{"http://b:1 is on another machine", []string{"--etcd-servers=http://localhost:1,http://b:1"}},
 		{"http://b:1 is on another machine", []string{"--etcd-servers=https://a:1,http://b:1"}},
 		{"http://0.0.0.0:1 is on another machine", []string{"--etcd-servers=http://0.0.0.0:1"}},
+		{`--etcd-servers-overrides: "/events" is not of the form`, overridden("/events")},
+		{"is not of the form", overridden("events#http://localhost:2")},
+		{"is not of the form", overridden("/events#")},
+		{`--etcd-servers-overrides: "localhost:2" is not of the form`, overridden("/events#localhost:2")},
+		{"http://b:1 is on another machine", overridden("/events#http://b:1")},
+		{"either all or none", overridden("/events#http://localhost:2;https://a:2")},
+		{"http://localhost:1 is a server of --etcd-servers too", overridden("/events#http://localhost:1/")},
+		{"http://localhost:3 is a server of events too", overridden("/events#http://localhost:2;http://localhost:3,batch/jobs#http://localhost:3")},
+		{"events is named twice", overridden("/events#http://localhost:2,/events#http://localhost:3")},
+		{"/foos: is not a resource that can have an etcd of its own; these can: ", overridden("/foos#http://localhost:2")},
+		{"use /events", overridden("events.platform.io/events#http://localhost:2")},
+		{"leases: is not a resource that can have an etcd of its own", overridden("coordination.k8s.io/leases#http://localhost:2")}, // of the other vocabulary
+		{"read together with other resources, by admission, authz", overridden("rbac.authorization.platform.io/roles#http://localhost:2")},
+		{"read together with other resources, by admission, authn, authz", overridden("/pods#http://localhost:2")},
+		{"/services: cannot have an etcd of its own", overridden("/services#http://localhost:2")},
 	} {
 		if _, err := use(t, c.args...); !errors.Is(err, run.ErrUsage) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: got error %v, want one about %s", c.args, err, c.want)
+		}
+	}
+}
+
+// overridden returns flags with overrides.
+func overridden(overrides string) []string {
+	return []string{"--etcd-servers=http://localhost:1", "--etcd-servers-overrides=" + overrides}
+}
+
+// TestOverrides: resources with the same servers are one cluster, whatever their order.
+func TestOverrides(t *testing.T) {
+	var got []etcd.Override
+	user := run.Service{Name: "user", Needs: []run.Dependency{etcd.Client, etcd.Overrides}, Start: func(ctx context.Context, n *run.Node) (err error) {
+		got, err = etcd.Overrides.Use(ctx, n)
+		return err
+	}}
+	running, err := run.Start(t.Context(), run.App{Name: "test", Services: []run.Service{user}}, append(overridden(
+		"/events#http://localhost:3;http://localhost:2,coordination.k8s.io/leases#http://localhost:2;http://localhost:3/,batch/jobs#http://localhost:4"),
+		"--vocabulary=k8s", "--log-level=error"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer running.Stop()
+	events, leases, jobs := resource.GroupResource{Resource: "events"}, resource.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, resource.GroupResource{Group: "batch", Resource: "jobs"}
+	if len(got) != 2 || got[0].Name != "events" || !slices.Equal(got[0].Types, []resource.GroupResource{events, leases}) ||
+		got[1].Name != "jobs.batch" || !slices.Equal(got[1].Types, []resource.GroupResource{jobs}) || got[0].Client == nil {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestApart: no type that other services read for their decisions may have an etcd of its own.
+func TestApart(t *testing.T) {
+	v := vocabulary.K8s()
+	for name, callers := range services.Callers() {
+		for _, c := range callers {
+			for _, gr := range c.Types {
+				gr.Group = v.Group(gr.Group)
+				if slices.Contains(etcd.Apart(v), gr) {
+					t.Errorf("%s: %s reads %s", name, c.Service, gr)
+				}
+			}
 		}
 	}
 }

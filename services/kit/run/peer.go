@@ -70,7 +70,7 @@ func (n *Node) DialPeer(service string, repeatable func(method string) bool, opt
 		return nil, Usagef("--%s: %v", flag.Name, err)
 	}
 	n.OnExit(func() { _ = conn.Close() })
-	n.Monitor(service, conn)
+	n.Monitor(service, false, conn)
 	n.Go("breaker of "+service, func(ctx context.Context) error {
 		watch.Watch(ctx, conn)
 		return nil
@@ -82,9 +82,9 @@ func (n *Node) DialPeer(service string, repeatable func(method string) bool, opt
 func (n *Node) Identity() *peertls.Identity { return n.process.transport.identity }
 
 // Monitor keeps a connection open, logs when it is lost and restored, and registers it as
-// a readiness check of that name.
-func (n *Node) Monitor(name string, conn *grpc.ClientConn) {
-	n.Health.Add(Check{Name: name, Probe: func(context.Context) error { return reachable(conn) }})
+// a readiness check of that name, which may be partial.
+func (n *Node) Monitor(name string, partial bool, conn *grpc.ClientConn) {
+	n.Health.Add(Check{Name: name, Partial: partial, Probe: func(context.Context) error { return reachable(conn) }})
 	n.Go("connection to "+name, func(ctx context.Context) error {
 		lost := false
 		for state := conn.GetState(); ; state = conn.GetState() {

@@ -13,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
+	"github.com/portico-platform/portico/services/resource"
 )
 
 // gate is a store whose Revision blocks until letGo is closed.
@@ -23,7 +24,7 @@ type gate struct {
 
 func newGate() *gate { return &gate{entered: make(chan struct{}, 9), letGo: make(chan struct{})} }
 
-func (g *gate) Revision(ctx context.Context) (int64, error) {
+func (g *gate) Revision(ctx context.Context, _ resource.GroupResource) (int64, error) {
 	g.entered <- struct{}{}
 	select {
 	case <-g.letGo:
@@ -38,7 +39,7 @@ func (g *gate) Create(_ context.Context, r services.CreateRequest) (services.Obj
 }
 
 func (g *gate) Update(ctx context.Context, r services.UpdateRequest) (services.Object, error) {
-	_, err := g.Revision(ctx)
+	_, err := g.Revision(ctx, resource.GroupResource{})
 	return services.Object{Key: r.Key}, err
 }
 
@@ -106,7 +107,7 @@ func TestAllowedCallersAreServed(t *testing.T) {
 	server := serve(t, openGate(), issue(t, authority, "store"), "127.0.0.1:0")
 	for _, names := range [][]string{{"frontdoor"}, {"authn"}, {"portico", "authz", "admission"}} {
 		client := dial(t, issue(t, authority, names...), server.RPCAddress())
-		if got, err := client.Revision(within(t, 10*time.Second)); got != 7 || err != nil {
+		if got, err := client.Revision(within(t, 10*time.Second), resource.GroupResource{}); got != 7 || err != nil {
 			t.Errorf("%v: got %d, %v", names, got, err)
 		}
 	}
@@ -116,7 +117,7 @@ func TestOtherCallersAreRefused(t *testing.T) {
 	authority := newAuthority(t)
 	server := serve(t, openGate(), issue(t, authority, "store"), "127.0.0.1:0")
 	for _, name := range []string{"token-cleaner", "store", "unheard-of"} {
-		_, err := dial(t, issue(t, authority, name), server.RPCAddress()).Revision(within(t, 10*time.Second))
+		_, err := dial(t, issue(t, authority, name), server.RPCAddress()).Revision(within(t, 10*time.Second), resource.GroupResource{})
 		if err == nil || !strings.Contains(err.Error(), "may not call") {
 			t.Errorf("%s: got error %v", name, err)
 		}
@@ -135,14 +136,14 @@ func TestStrangersDoNotGetThrough(t *testing.T) {
 	authority := newAuthority(t)
 	server := serve(t, openGate(), issue(t, authority, "store"), "127.0.0.1:0")
 	otherClient := dial(t, issue(t, newAuthority(t), "frontdoor"), server.RPCAddress())
-	_, err := otherClient.Revision(within(t, 300*time.Millisecond))
+	_, err := otherClient.Revision(within(t, 300*time.Millisecond), resource.GroupResource{})
 	if !services.IsReason(err, services.ReasonTimeout) {
 		t.Errorf("another authority's certificate: got error %v", err)
 	}
 	// The server at the store's address must have a certificate of the store.
 	impostor := serve(t, openGate(), issue(t, authority, "store", "other"), "127.0.0.1:0")
 	files := issue(t, authority, "frontdoor")
-	if _, err := dial(t, files, impostor.RPCAddress()).Revision(within(t, 10*time.Second)); err != nil {
+	if _, err := dial(t, files, impostor.RPCAddress()).Revision(within(t, 10*time.Second), resource.GroupResource{}); err != nil {
 		t.Errorf("a process of several services: %v", err)
 	}
 }
@@ -154,7 +155,7 @@ func TestAPanicIsAnErrorOfOneCall(t *testing.T) {
 	if _, err := client.Delete(within(t, 10*time.Second), services.DeleteRequest{}); !services.IsReason(err, services.ReasonInternalError) {
 		t.Errorf("got error %v", err)
 	}
-	if _, err := client.Revision(within(t, 10*time.Second)); err != nil {
+	if _, err := client.Revision(within(t, 10*time.Second), resource.GroupResource{}); err != nil {
 		t.Errorf("after the panic: %v", err)
 	}
 }
@@ -167,11 +168,11 @@ func TestCallsToAnAbsentPeer(t *testing.T) {
 	server := serve(t, openGate(), files, "127.0.0.1:0")
 	address := server.RPCAddress()
 	client := dial(t, issue(t, authority, "frontdoor"), address+","+address)
-	if _, err := client.Revision(within(t, 10*time.Second)); err != nil {
+	if _, err := client.Revision(within(t, 10*time.Second), resource.GroupResource{}); err != nil {
 		t.Fatal(err)
 	}
 	server.Stop()
-	if _, err := client.Revision(within(t, 100*time.Millisecond)); !services.IsReason(err, services.ReasonTimeout) {
+	if _, err := client.Revision(within(t, 100*time.Millisecond), resource.GroupResource{}); !services.IsReason(err, services.ReasonTimeout) {
 		t.Errorf("just after the peer has gone: got error %v", err)
 	}
 	began := time.Now()
@@ -180,7 +181,7 @@ func TestCallsToAnAbsentPeer(t *testing.T) {
 		if write {
 			_, err = client.Create(within(t, 20*time.Second), services.CreateRequest{})
 		} else {
-			_, err = client.Revision(within(t, 20*time.Second))
+			_, err = client.Revision(within(t, 20*time.Second), resource.GroupResource{})
 		}
 		var s *services.Status
 		if !errors.As(err, &s) || s.Code != 503 || !strings.Contains(s.Message, "store cannot be reached") || s.Details.RetryAfterSeconds == 0 {
@@ -192,7 +193,10 @@ func TestCallsToAnAbsentPeer(t *testing.T) {
 	}
 	serve(t, openGate(), files, address)
 	back := time.Now()
-	eventually(t, func() bool { _, err := client.Revision(within(t, 10*time.Second)); return err == nil })
+	eventually(t, func() bool {
+		_, err := client.Revision(within(t, 10*time.Second), resource.GroupResource{})
+		return err == nil
+	})
 	if took := time.Since(back); took > 3*time.Second {
 		t.Errorf("calls succeed %v after the peer has come back", took)
 	}
@@ -211,7 +215,7 @@ func TestAStartWaitsForItsPeer(t *testing.T) {
 			return err
 		}
 		close(called)
-		_, err = client.Revision(ctx)
+		_, err = client.Revision(ctx, resource.GroupResource{})
 		return err
 	}}
 	go func() {
@@ -243,7 +247,7 @@ func TestASilentPeerIsNoticed(t *testing.T) {
 	client := dial(t, issue(t, authority, "frontdoor"), way.address)
 	answered := make(chan error, 1)
 	go func() {
-		_, err := client.Revision(within(t, 30*time.Second))
+		_, err := client.Revision(within(t, 30*time.Second), resource.GroupResource{})
 		answered <- err
 	}()
 	<-g.entered
@@ -257,7 +261,10 @@ func TestASilentPeerIsNoticed(t *testing.T) {
 	}
 	way.silence(false)
 	close(g.letGo)
-	eventually(t, func() bool { _, err := client.Revision(within(t, 10*time.Second)); return err == nil })
+	eventually(t, func() bool {
+		_, err := client.Revision(within(t, 10*time.Second), resource.GroupResource{})
+		return err == nil
+	})
 }
 
 func TestCallsInProgressEndBeforeTheProcess(t *testing.T) {
@@ -267,7 +274,7 @@ func TestCallsInProgressEndBeforeTheProcess(t *testing.T) {
 	client := dial(t, issue(t, authority, "frontdoor"), server.RPCAddress())
 	answered := make(chan error, 1)
 	go func() {
-		_, err := client.Revision(within(t, 10*time.Second))
+		_, err := client.Revision(within(t, 10*time.Second), resource.GroupResource{})
 		answered <- err
 	}()
 	<-g.entered
@@ -315,20 +322,20 @@ func TestCertificatesAreRenewedByTheirFiles(t *testing.T) {
 	old, renewed := newAuthority(t), newAuthority(t)
 	storeFiles, doorFiles := issue(t, old, "store"), issue(t, old, "frontdoor")
 	server := serve(t, openGate(), storeFiles, "127.0.0.1:0")
-	if _, err := dial(t, doorFiles, server.RPCAddress()).Revision(within(t, 10*time.Second)); err != nil {
+	if _, err := dial(t, doorFiles, server.RPCAddress()).Revision(within(t, 10*time.Second), resource.GroupResource{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := renewed.Issue(filepath.Dir(storeFiles.CA), "store"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dial(t, issue(t, renewed, "frontdoor"), server.RPCAddress()).Revision(within(t, 10*time.Second)); err != nil {
+	if _, err := dial(t, issue(t, renewed, "frontdoor"), server.RPCAddress()).Revision(within(t, 10*time.Second), resource.GroupResource{}); err != nil {
 		t.Errorf("with a certificate of the new authority: %v", err)
 	}
 	// A certificate without its key is not used.
 	if err := os.WriteFile(storeFiles.Key, []byte("half written"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dial(t, issue(t, renewed, "frontdoor"), server.RPCAddress()).Revision(within(t, 10*time.Second)); err != nil {
+	if _, err := dial(t, issue(t, renewed, "frontdoor"), server.RPCAddress()).Revision(within(t, 10*time.Second), resource.GroupResource{}); err != nil {
 		t.Errorf("with a broken key file: %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package run_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -106,6 +107,23 @@ func TestHealth(t *testing.T) {
 			if failed := strings.Contains(body, "[-]"); failed != (code == 500) {
 				t.Errorf("%s: got status %d", path, code)
 			}
+		}
+	}
+}
+
+// TestPartialCheck: a failing check of a part is named, and fails only when it alone is requested.
+func TestPartialCheck(t *testing.T) {
+	h := &run.Health{}
+	h.Add(run.Check{Name: "part", Partial: true, Probe: func(context.Context) error { return errors.New("down") }})
+	for path, want := range map[string]string{
+		"/readyz":         "200 ok",
+		"/readyz?verbose": "200 [-]part failed: reason withheld\nreadyz check passed\n",
+		"/readyz/part":    "500 [-]part failed: reason withheld\nreadyz check failed\n",
+	} {
+		w := httptest.NewRecorder()
+		checks(h).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if got := fmt.Sprint(w.Code, " ", w.Body); got != want {
+			t.Errorf("%s: got %q, want %q", path, got, want)
 		}
 	}
 }

@@ -902,7 +902,9 @@ func (x *Page) GetEpoch() string {
 }
 
 type RevisionRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty for all types without an etcd of their own.
+	GroupResource *GroupResource `protobuf:"bytes,1,opt,name=group_resource,json=groupResource,proto3" json:"group_resource,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -935,6 +937,13 @@ func (x *RevisionRequest) ProtoReflect() protoreflect.Message {
 // Deprecated: Use RevisionRequest.ProtoReflect.Descriptor instead.
 func (*RevisionRequest) Descriptor() ([]byte, []int) {
 	return file_portico_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *RevisionRequest) GetGroupResource() *GroupResource {
+	if x != nil {
+		return x.GroupResource
+	}
+	return nil
 }
 
 type RevisionResponse struct {
@@ -1030,7 +1039,11 @@ type HeadsResponse struct {
 	Revision int64                  `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
 	Epoch    string                 `protobuf:"bytes,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// One for each of the requested types, in their order.
-	Heads         []int64 `protobuf:"varint,3,rep,packed,name=heads,proto3" json:"heads,omitempty"`
+	Heads []int64 `protobuf:"varint,3,rep,packed,name=heads,proto3" json:"heads,omitempty"`
+	// Of each of the types, in their order: they may be in several etcds. Revision and epoch
+	// are those of the first one.
+	Revisions     []int64  `protobuf:"varint,4,rep,packed,name=revisions,proto3" json:"revisions,omitempty"`
+	Epochs        []string `protobuf:"bytes,5,rep,name=epochs,proto3" json:"epochs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1082,6 +1095,20 @@ func (x *HeadsResponse) GetEpoch() string {
 func (x *HeadsResponse) GetHeads() []int64 {
 	if x != nil {
 		return x.Heads
+	}
+	return nil
+}
+
+func (x *HeadsResponse) GetRevisions() []int64 {
+	if x != nil {
+		return x.Revisions
+	}
+	return nil
+}
+
+func (x *HeadsResponse) GetEpochs() []string {
+	if x != nil {
+		return x.Epochs
 	}
 	return nil
 }
@@ -1521,11 +1548,15 @@ func (x *Change) GetTrace() []byte {
 }
 
 type Progress struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Through       int64                  `protobuf:"varint,1,opt,name=through,proto3" json:"through,omitempty"`
-	Floor         int64                  `protobuf:"varint,2,opt,name=floor,proto3" json:"floor,omitempty"`
-	Heads         []*Head                `protobuf:"bytes,3,rep,name=heads,proto3" json:"heads,omitempty"`
-	Epoch         string                 `protobuf:"bytes,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Through int64                  `protobuf:"varint,1,opt,name=through,proto3" json:"through,omitempty"`
+	Floor   int64                  `protobuf:"varint,2,opt,name=floor,proto3" json:"floor,omitempty"`
+	Heads   []*Head                `protobuf:"bytes,3,rep,name=heads,proto3" json:"heads,omitempty"`
+	Epoch   string                 `protobuf:"bytes,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// The types that this is about, and those that it is not about; both are empty if it is
+	// about all.
+	Only          []*GroupResource `protobuf:"bytes,5,rep,name=only,proto3" json:"only,omitempty"`
+	Except        []*GroupResource `protobuf:"bytes,6,rep,name=except,proto3" json:"except,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1586,6 +1617,20 @@ func (x *Progress) GetEpoch() string {
 		return x.Epoch
 	}
 	return ""
+}
+
+func (x *Progress) GetOnly() []*GroupResource {
+	if x != nil {
+		return x.Only
+	}
+	return nil
+}
+
+func (x *Progress) GetExcept() []*GroupResource {
+	if x != nil {
+		return x.Except
+	}
+	return nil
 }
 
 type Head struct {
@@ -4205,16 +4250,19 @@ const file_portico_proto_rawDesc = "" +
 	"\aobjects\x18\x02 \x03(\v2\x12.portico.v1.ObjectR\aobjects\x12\x12\n" +
 	"\x04next\x18\x03 \x01(\tR\x04next\x12\x1c\n" +
 	"\tremaining\x18\x04 \x01(\x03R\tremaining\x12\x14\n" +
-	"\x05epoch\x18\x05 \x01(\tR\x05epoch\"\x11\n" +
-	"\x0fRevisionRequest\".\n" +
+	"\x05epoch\x18\x05 \x01(\tR\x05epoch\"S\n" +
+	"\x0fRevisionRequest\x12@\n" +
+	"\x0egroup_resource\x18\x01 \x01(\v2\x19.portico.v1.GroupResourceR\rgroupResource\".\n" +
 	"\x10RevisionResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\"?\n" +
 	"\fHeadsRequest\x12/\n" +
-	"\x05types\x18\x01 \x03(\v2\x19.portico.v1.GroupResourceR\x05types\"W\n" +
+	"\x05types\x18\x01 \x03(\v2\x19.portico.v1.GroupResourceR\x05types\"\x8d\x01\n" +
 	"\rHeadsResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\tR\x05epoch\x12\x14\n" +
-	"\x05heads\x18\x03 \x03(\x03R\x05heads\"K\n" +
+	"\x05heads\x18\x03 \x03(\x03R\x05heads\x12\x1c\n" +
+	"\trevisions\x18\x04 \x03(\x03R\trevisions\x12\x16\n" +
+	"\x06epochs\x18\x05 \x03(\tR\x06epochs\"K\n" +
 	"\aAttempt\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\brepeated\x18\x02 \x01(\bR\brepeated\x12\x14\n" +
@@ -4255,12 +4303,14 @@ const file_portico_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a<\n" +
 	"\x0eOldFieldsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"x\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xda\x01\n" +
 	"\bProgress\x12\x18\n" +
 	"\athrough\x18\x01 \x01(\x03R\athrough\x12\x14\n" +
 	"\x05floor\x18\x02 \x01(\x03R\x05floor\x12&\n" +
 	"\x05heads\x18\x03 \x03(\v2\x10.portico.v1.HeadR\x05heads\x12\x14\n" +
-	"\x05epoch\x18\x04 \x01(\tR\x05epoch\"d\n" +
+	"\x05epoch\x18\x04 \x01(\tR\x05epoch\x12-\n" +
+	"\x04only\x18\x05 \x03(\v2\x19.portico.v1.GroupResourceR\x04only\x121\n" +
+	"\x06except\x18\x06 \x03(\v2\x19.portico.v1.GroupResourceR\x06except\"d\n" +
 	"\x04Head\x12@\n" +
 	"\x0egroup_resource\x18\x01 \x01(\v2\x19.portico.v1.GroupResourceR\rgroupResource\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\"}\n" +
@@ -4604,109 +4654,112 @@ var file_portico_proto_depIdxs = []int32{
 	5,  // 10: portico.v1.ListRequest.group_resource:type_name -> portico.v1.GroupResource
 	7,  // 11: portico.v1.ListRequest.read:type_name -> portico.v1.Read
 	8,  // 12: portico.v1.Page.objects:type_name -> portico.v1.Object
-	5,  // 13: portico.v1.HeadsRequest.types:type_name -> portico.v1.GroupResource
-	6,  // 14: portico.v1.CreateRequest.key:type_name -> portico.v1.Key
-	9,  // 15: portico.v1.CreateRequest.content:type_name -> portico.v1.Content
-	19, // 16: portico.v1.CreateRequest.source:type_name -> portico.v1.Source
-	17, // 17: portico.v1.CreateRequest.attempt:type_name -> portico.v1.Attempt
-	19, // 18: portico.v1.CreateRequest.requires:type_name -> portico.v1.Source
-	6,  // 19: portico.v1.Source.key:type_name -> portico.v1.Key
-	6,  // 20: portico.v1.UpdateRequest.key:type_name -> portico.v1.Key
-	9,  // 21: portico.v1.UpdateRequest.content:type_name -> portico.v1.Content
-	17, // 22: portico.v1.UpdateRequest.attempt:type_name -> portico.v1.Attempt
-	19, // 23: portico.v1.UpdateRequest.requires:type_name -> portico.v1.Source
-	6,  // 24: portico.v1.DeleteRequest.key:type_name -> portico.v1.Key
-	17, // 25: portico.v1.DeleteRequest.attempt:type_name -> portico.v1.Attempt
-	1,  // 26: portico.v1.Change.type:type_name -> portico.v1.ChangeType
-	8,  // 27: portico.v1.Change.object:type_name -> portico.v1.Object
-	64, // 28: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
-	65, // 29: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
-	24, // 30: portico.v1.Progress.heads:type_name -> portico.v1.Head
-	5,  // 31: portico.v1.Head.group_resource:type_name -> portico.v1.GroupResource
-	5,  // 32: portico.v1.ReplayRequest.group_resource:type_name -> portico.v1.GroupResource
-	22, // 33: portico.v1.ReplayResponse.changes:type_name -> portico.v1.Change
-	5,  // 34: portico.v1.KeysRequest.group_resource:type_name -> portico.v1.GroupResource
-	29, // 35: portico.v1.KeysResponse.keys:type_name -> portico.v1.BusKey
-	68, // 36: portico.v1.BusKey.lifetime:type_name -> google.protobuf.Duration
-	31, // 37: portico.v1.Credentials.headers:type_name -> portico.v1.Header
-	36, // 38: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
-	68, // 39: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
-	34, // 40: portico.v1.Authentication.credential:type_name -> portico.v1.Credential
-	33, // 41: portico.v1.Authentication.legacy:type_name -> portico.v1.LegacyToken
-	6,  // 42: portico.v1.LegacyToken.secret:type_name -> portico.v1.Key
-	35, // 43: portico.v1.Credential.objects:type_name -> portico.v1.BoundObject
-	6,  // 44: portico.v1.BoundObject.key:type_name -> portico.v1.Key
-	66, // 45: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
-	36, // 46: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
-	41, // 47: portico.v1.AuthorizeBatchRequest.users:type_name -> portico.v1.RequestsOfUser
-	36, // 48: portico.v1.RequestsOfUser.user:type_name -> portico.v1.UserInfo
-	38, // 49: portico.v1.RequestsOfUser.requests:type_name -> portico.v1.Attributes
-	43, // 50: portico.v1.AuthorizeBatchResponse.results:type_name -> portico.v1.AuthzResult
-	39, // 51: portico.v1.AuthzResult.decision:type_name -> portico.v1.Decision
-	2,  // 52: portico.v1.AuthzResult.error:type_name -> portico.v1.Status
-	36, // 53: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
-	46, // 54: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
-	47, // 55: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
-	53, // 56: portico.v1.ReviewInput.mutate:type_name -> portico.v1.AdmissionRequest
-	53, // 57: portico.v1.ReviewInput.validate:type_name -> portico.v1.AdmissionRequest
-	2,  // 58: portico.v1.ReviewInput.failure:type_name -> portico.v1.Status
-	51, // 59: portico.v1.ReviewOutput.convert:type_name -> portico.v1.Conversion
-	55, // 60: portico.v1.ReviewOutput.response:type_name -> portico.v1.AdmissionResponse
-	50, // 61: portico.v1.ReviewOutput.merge:type_name -> portico.v1.Merging
-	52, // 62: portico.v1.Merging.of:type_name -> portico.v1.ServedType
-	52, // 63: portico.v1.Conversion.to:type_name -> portico.v1.ServedType
-	36, // 64: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
-	54, // 65: portico.v1.AdmissionRequest.owner_types:type_name -> portico.v1.OwnerType
-	52, // 66: portico.v1.AdmissionRequest.served:type_name -> portico.v1.ServedType
-	67, // 67: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	2,  // 68: portico.v1.AdmissionResponse.refusal:type_name -> portico.v1.Status
-	56, // 69: portico.v1.AdmissionResponse.timings:type_name -> portico.v1.Timing
-	68, // 70: portico.v1.Timing.took:type_name -> google.protobuf.Duration
-	53, // 71: portico.v1.AdmissionRequests.requests:type_name -> portico.v1.AdmissionRequest
-	59, // 72: portico.v1.AdmissionResults.results:type_name -> portico.v1.AdmissionResult
-	55, // 73: portico.v1.AdmissionResult.response:type_name -> portico.v1.AdmissionResponse
-	37, // 74: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
-	10, // 75: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
-	11, // 76: portico.v1.Store.List:input_type -> portico.v1.ListRequest
-	13, // 77: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
-	18, // 78: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
-	20, // 79: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
-	21, // 80: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
-	15, // 81: portico.v1.Store.Heads:input_type -> portico.v1.HeadsRequest
-	25, // 82: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
-	27, // 83: portico.v1.WatchHub.Keys:input_type -> portico.v1.KeysRequest
-	30, // 84: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
-	38, // 85: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
-	44, // 86: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
-	40, // 87: portico.v1.Authz.AuthorizeBatch:input_type -> portico.v1.AuthorizeBatchRequest
-	53, // 88: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
-	53, // 89: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
-	48, // 90: portico.v1.Admission.Review:input_type -> portico.v1.ReviewInput
-	57, // 91: portico.v1.AdmissionBatch.Mutate:input_type -> portico.v1.AdmissionRequests
-	57, // 92: portico.v1.AdmissionBatch.Validate:input_type -> portico.v1.AdmissionRequests
-	8,  // 93: portico.v1.Store.Get:output_type -> portico.v1.Object
-	12, // 94: portico.v1.Store.List:output_type -> portico.v1.Page
-	14, // 95: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
-	8,  // 96: portico.v1.Store.Create:output_type -> portico.v1.Object
-	8,  // 97: portico.v1.Store.Update:output_type -> portico.v1.Object
-	8,  // 98: portico.v1.Store.Delete:output_type -> portico.v1.Object
-	16, // 99: portico.v1.Store.Heads:output_type -> portico.v1.HeadsResponse
-	26, // 100: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
-	28, // 101: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
-	32, // 102: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
-	39, // 103: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
-	45, // 104: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
-	42, // 105: portico.v1.Authz.AuthorizeBatch:output_type -> portico.v1.AuthorizeBatchResponse
-	55, // 106: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
-	55, // 107: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
-	49, // 108: portico.v1.Admission.Review:output_type -> portico.v1.ReviewOutput
-	58, // 109: portico.v1.AdmissionBatch.Mutate:output_type -> portico.v1.AdmissionResults
-	58, // 110: portico.v1.AdmissionBatch.Validate:output_type -> portico.v1.AdmissionResults
-	93, // [93:111] is the sub-list for method output_type
-	75, // [75:93] is the sub-list for method input_type
-	75, // [75:75] is the sub-list for extension type_name
-	75, // [75:75] is the sub-list for extension extendee
-	0,  // [0:75] is the sub-list for field type_name
+	5,  // 13: portico.v1.RevisionRequest.group_resource:type_name -> portico.v1.GroupResource
+	5,  // 14: portico.v1.HeadsRequest.types:type_name -> portico.v1.GroupResource
+	6,  // 15: portico.v1.CreateRequest.key:type_name -> portico.v1.Key
+	9,  // 16: portico.v1.CreateRequest.content:type_name -> portico.v1.Content
+	19, // 17: portico.v1.CreateRequest.source:type_name -> portico.v1.Source
+	17, // 18: portico.v1.CreateRequest.attempt:type_name -> portico.v1.Attempt
+	19, // 19: portico.v1.CreateRequest.requires:type_name -> portico.v1.Source
+	6,  // 20: portico.v1.Source.key:type_name -> portico.v1.Key
+	6,  // 21: portico.v1.UpdateRequest.key:type_name -> portico.v1.Key
+	9,  // 22: portico.v1.UpdateRequest.content:type_name -> portico.v1.Content
+	17, // 23: portico.v1.UpdateRequest.attempt:type_name -> portico.v1.Attempt
+	19, // 24: portico.v1.UpdateRequest.requires:type_name -> portico.v1.Source
+	6,  // 25: portico.v1.DeleteRequest.key:type_name -> portico.v1.Key
+	17, // 26: portico.v1.DeleteRequest.attempt:type_name -> portico.v1.Attempt
+	1,  // 27: portico.v1.Change.type:type_name -> portico.v1.ChangeType
+	8,  // 28: portico.v1.Change.object:type_name -> portico.v1.Object
+	64, // 29: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
+	65, // 30: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
+	24, // 31: portico.v1.Progress.heads:type_name -> portico.v1.Head
+	5,  // 32: portico.v1.Progress.only:type_name -> portico.v1.GroupResource
+	5,  // 33: portico.v1.Progress.except:type_name -> portico.v1.GroupResource
+	5,  // 34: portico.v1.Head.group_resource:type_name -> portico.v1.GroupResource
+	5,  // 35: portico.v1.ReplayRequest.group_resource:type_name -> portico.v1.GroupResource
+	22, // 36: portico.v1.ReplayResponse.changes:type_name -> portico.v1.Change
+	5,  // 37: portico.v1.KeysRequest.group_resource:type_name -> portico.v1.GroupResource
+	29, // 38: portico.v1.KeysResponse.keys:type_name -> portico.v1.BusKey
+	68, // 39: portico.v1.BusKey.lifetime:type_name -> google.protobuf.Duration
+	31, // 40: portico.v1.Credentials.headers:type_name -> portico.v1.Header
+	36, // 41: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
+	68, // 42: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
+	34, // 43: portico.v1.Authentication.credential:type_name -> portico.v1.Credential
+	33, // 44: portico.v1.Authentication.legacy:type_name -> portico.v1.LegacyToken
+	6,  // 45: portico.v1.LegacyToken.secret:type_name -> portico.v1.Key
+	35, // 46: portico.v1.Credential.objects:type_name -> portico.v1.BoundObject
+	6,  // 47: portico.v1.BoundObject.key:type_name -> portico.v1.Key
+	66, // 48: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
+	36, // 49: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
+	41, // 50: portico.v1.AuthorizeBatchRequest.users:type_name -> portico.v1.RequestsOfUser
+	36, // 51: portico.v1.RequestsOfUser.user:type_name -> portico.v1.UserInfo
+	38, // 52: portico.v1.RequestsOfUser.requests:type_name -> portico.v1.Attributes
+	43, // 53: portico.v1.AuthorizeBatchResponse.results:type_name -> portico.v1.AuthzResult
+	39, // 54: portico.v1.AuthzResult.decision:type_name -> portico.v1.Decision
+	2,  // 55: portico.v1.AuthzResult.error:type_name -> portico.v1.Status
+	36, // 56: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
+	46, // 57: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
+	47, // 58: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
+	53, // 59: portico.v1.ReviewInput.mutate:type_name -> portico.v1.AdmissionRequest
+	53, // 60: portico.v1.ReviewInput.validate:type_name -> portico.v1.AdmissionRequest
+	2,  // 61: portico.v1.ReviewInput.failure:type_name -> portico.v1.Status
+	51, // 62: portico.v1.ReviewOutput.convert:type_name -> portico.v1.Conversion
+	55, // 63: portico.v1.ReviewOutput.response:type_name -> portico.v1.AdmissionResponse
+	50, // 64: portico.v1.ReviewOutput.merge:type_name -> portico.v1.Merging
+	52, // 65: portico.v1.Merging.of:type_name -> portico.v1.ServedType
+	52, // 66: portico.v1.Conversion.to:type_name -> portico.v1.ServedType
+	36, // 67: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
+	54, // 68: portico.v1.AdmissionRequest.owner_types:type_name -> portico.v1.OwnerType
+	52, // 69: portico.v1.AdmissionRequest.served:type_name -> portico.v1.ServedType
+	67, // 70: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	2,  // 71: portico.v1.AdmissionResponse.refusal:type_name -> portico.v1.Status
+	56, // 72: portico.v1.AdmissionResponse.timings:type_name -> portico.v1.Timing
+	68, // 73: portico.v1.Timing.took:type_name -> google.protobuf.Duration
+	53, // 74: portico.v1.AdmissionRequests.requests:type_name -> portico.v1.AdmissionRequest
+	59, // 75: portico.v1.AdmissionResults.results:type_name -> portico.v1.AdmissionResult
+	55, // 76: portico.v1.AdmissionResult.response:type_name -> portico.v1.AdmissionResponse
+	37, // 77: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
+	10, // 78: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
+	11, // 79: portico.v1.Store.List:input_type -> portico.v1.ListRequest
+	13, // 80: portico.v1.Store.Revision:input_type -> portico.v1.RevisionRequest
+	18, // 81: portico.v1.Store.Create:input_type -> portico.v1.CreateRequest
+	20, // 82: portico.v1.Store.Update:input_type -> portico.v1.UpdateRequest
+	21, // 83: portico.v1.Store.Delete:input_type -> portico.v1.DeleteRequest
+	15, // 84: portico.v1.Store.Heads:input_type -> portico.v1.HeadsRequest
+	25, // 85: portico.v1.WatchHub.Replay:input_type -> portico.v1.ReplayRequest
+	27, // 86: portico.v1.WatchHub.Keys:input_type -> portico.v1.KeysRequest
+	30, // 87: portico.v1.Authn.Authenticate:input_type -> portico.v1.Credentials
+	38, // 88: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
+	44, // 89: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
+	40, // 90: portico.v1.Authz.AuthorizeBatch:input_type -> portico.v1.AuthorizeBatchRequest
+	53, // 91: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
+	53, // 92: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
+	48, // 93: portico.v1.Admission.Review:input_type -> portico.v1.ReviewInput
+	57, // 94: portico.v1.AdmissionBatch.Mutate:input_type -> portico.v1.AdmissionRequests
+	57, // 95: portico.v1.AdmissionBatch.Validate:input_type -> portico.v1.AdmissionRequests
+	8,  // 96: portico.v1.Store.Get:output_type -> portico.v1.Object
+	12, // 97: portico.v1.Store.List:output_type -> portico.v1.Page
+	14, // 98: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
+	8,  // 99: portico.v1.Store.Create:output_type -> portico.v1.Object
+	8,  // 100: portico.v1.Store.Update:output_type -> portico.v1.Object
+	8,  // 101: portico.v1.Store.Delete:output_type -> portico.v1.Object
+	16, // 102: portico.v1.Store.Heads:output_type -> portico.v1.HeadsResponse
+	26, // 103: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
+	28, // 104: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
+	32, // 105: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
+	39, // 106: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
+	45, // 107: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
+	42, // 108: portico.v1.Authz.AuthorizeBatch:output_type -> portico.v1.AuthorizeBatchResponse
+	55, // 109: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
+	55, // 110: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
+	49, // 111: portico.v1.Admission.Review:output_type -> portico.v1.ReviewOutput
+	58, // 112: portico.v1.AdmissionBatch.Mutate:output_type -> portico.v1.AdmissionResults
+	58, // 113: portico.v1.AdmissionBatch.Validate:output_type -> portico.v1.AdmissionResults
+	96, // [96:114] is the sub-list for method output_type
+	78, // [78:96] is the sub-list for method input_type
+	78, // [78:78] is the sub-list for extension type_name
+	78, // [78:78] is the sub-list for extension extendee
+	0,  // [0:78] is the sub-list for field type_name
 }
 
 func init() { file_portico_proto_init() }

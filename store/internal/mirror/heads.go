@@ -34,17 +34,17 @@ func (h *heads) of(gr resource.GroupResource) int64 {
 	return h.floor
 }
 
-// Heads returns the mirror's revision, and the heads of types up to there; false while
-// nothing is loaded.
-func (m *Mirror) Heads(types []resource.GroupResource) (services.Heads, bool) {
+// Heads returns the heads of types up to the mirror's revision; false while nothing is loaded.
+func (m *Mirror) Heads(types []resource.GroupResource) ([]services.Head, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	found := services.Heads{Revision: m.revision, Epoch: m.epoch.ID, Types: make([]int64, len(types))}
+	found := make([]services.Head, len(types))
 	for i, gr := range types {
-		if found.Types[i] = m.heads.of(gr); m.unread[gr] {
+		found[i] = services.Head{Changed: m.heads.of(gr), Revision: m.revision, Epoch: m.epoch.ID}
+		if m.unread[gr] {
 			// The watch hub cannot publish what cannot be decrypted, so the copies of
 			// others may lack it even after the configuration was corrected.
-			found.Types[i] = math.MaxInt64
+			found[i].Changed = math.MaxInt64
 		}
 	}
 	return found, !m.void

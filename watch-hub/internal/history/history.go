@@ -40,6 +40,9 @@ func (c Compacted) Error() string { return fmt.Sprintf("history is compacted thr
 // errPrevious means that the state before an event is compacted.
 var errPrevious = errors.New("the previous state of an object is compacted")
 
+// errForeign means that another etcd stores objects of the type.
+var errForeign = errors.New("the type of the object is stored elsewhere")
+
 // ErrLarge means that the history exceeds the limits of the query.
 var ErrLarge = errors.New("more history than requested")
 
@@ -47,6 +50,10 @@ var errEnded = errors.New("etcd ended a watch")
 
 // Reader reads etcd's history.
 type Reader struct {
+	// Owns reports whether changes of a type count: etcd may hold objects of types that another
+	// one stores. Nil for all types. It must be set before the first read.
+	Owns func(resource.GroupResource) bool
+
 	client *clientv3.Client
 	values *atrest.Values
 	log    *slog.Logger
@@ -126,14 +133,14 @@ func (r *Reader) Read(response clientv3.WatchResponse) (Run, error) {
 	return run, nil
 }
 
-// change converts an event to a Change. ok is false if it cannot be decoded; such an
-// event is not published. The error is Compacted if the object before it is compacted.
+// change converts an event to a Change. ok is false if it cannot be decoded, or does not
+// count; such an event is not published. The error is Compacted if the object before it is compacted.
 func (r *Reader) change(event *clientv3.Event) (c services.Change, ok bool, err error) {
 	c, err = r.decode(event)
 	if errors.Is(err, errPrevious) {
 		return c, false, Compacted{Through: event.Kv.ModRevision}
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errForeign) {
 		r.log.Error("undecodable value in etcd", "key", string(event.Kv.Key), "revision", event.Kv.ModRevision, "error", err)
 	}
 	return c, err == nil, nil
@@ -144,6 +151,9 @@ func (r *Reader) decode(event *clientv3.Event) (services.Change, error) {
 	key, err := resource.ParsePath(string(event.Kv.Key))
 	if err != nil {
 		return services.Change{}, err
+	}
+	if r.Owns != nil && !r.Owns(key.GroupResource) {
+		return services.Change{}, errForeign
 	}
 	if event.IsCreate() {
 		object, trace, err := r.decodeObject(key, event.Kv, event.Kv.ModRevision)

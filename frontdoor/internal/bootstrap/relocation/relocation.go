@@ -83,7 +83,7 @@ func (m Mover) left(ctx context.Context, types []*catalogue.Type) ([]*catalogue.
 	if len(types) == 0 {
 		return nil, nil
 	}
-	revision, err := m.Store.Revision(ctx)
+	revision, err := m.Store.Revision(ctx, resource.GroupResource{})
 	if err != nil {
 		return nil, err
 	}

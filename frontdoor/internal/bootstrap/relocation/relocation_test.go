@@ -110,11 +110,11 @@ func TestMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustBeMoved(t, store)
-	if newest, _ := store.Revision(t.Context()); since != newest {
+	if newest, _ := store.Revision(t.Context(), resource.GroupResource{}); since != newest {
 		t.Errorf("objects are where they are since %d, and the last write was %d", since, newest)
 	}
 	again, err := m.Run(t.Context(), []*catalogue.Type{widgets})
-	if newest, _ := store.Revision(t.Context()); err != nil || again != since || newest != since {
+	if newest, _ := store.Revision(t.Context(), resource.GroupResource{}); err != nil || again != since || newest != since {
 		t.Errorf("the second time: %d, %v, %d writes", again, err, newest-since)
 	}
 }
@@ -140,11 +140,11 @@ func TestBuiltInObjectsStay(t *testing.T) {
 		}
 		seen[gr] = true
 	}
-	before, _ := store.Revision(t.Context())
+	before, _ := store.Revision(t.Context(), resource.GroupResource{})
 	if _, err := m.Run(t.Context(), types); err != nil {
 		t.Fatal(err)
 	}
-	if after, _ := store.Revision(t.Context()); after != before {
+	if after, _ := store.Revision(t.Context(), resource.GroupResource{}); after != before {
 		t.Errorf("%d writes", after-before)
 	}
 }

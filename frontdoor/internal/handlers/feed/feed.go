@@ -27,9 +27,9 @@ import (
 // Config configures Feeds.
 type Config struct {
 	Source changes.Source
-	// Head returns a revision to start a feed at: at or above every change acknowledged
+	// Head returns a revision to start the feed of a type at: at or above every change acknowledged
 	// before the call.
-	Head func(ctx context.Context) (int64, error)
+	Head func(ctx context.Context, of resource.GroupResource) (int64, error)
 	// Bytes bounds the ring of each feed.
 	Bytes int
 	// Age bounds how long a change stays in the ring.
@@ -145,7 +145,7 @@ func (r *ring) after(revision int64) []*Entry {
 // watchers then bridge the gap from the hub's history, or get 410.
 func (f *feed) run(ctx context.Context) {
 	for pauses := retry.NewBackoff(10*time.Millisecond, time.Second); ctx.Err() == nil; {
-		head, err := f.config.Head(ctx)
+		head, err := f.config.Head(ctx, f.resource)
 		if err == nil {
 			f.reset(head)
 			pauses.Reset()

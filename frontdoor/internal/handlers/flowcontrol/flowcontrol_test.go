@@ -66,7 +66,7 @@ func start(t *testing.T, r release.Release) *bench {
 		b.create(o.Object)
 		defaults = append(defaults, flowcontrol.Default{Object: o.Object, Mandatory: o.Mandatory, AutoUpdate: bootstrap.AutoUpdate(v, r)})
 	}
-	if b.created, err = b.store.Revision(t.Context()); err != nil {
+	if b.created, err = b.store.Revision(t.Context(), resource.GroupResource{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

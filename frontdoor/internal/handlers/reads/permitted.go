@@ -8,6 +8,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
 )
 
 // readable returns the store as the request may read it, and where the sizes of collections
@@ -32,6 +33,26 @@ func permittedDigest(r *request.Request) []byte {
 type within struct {
 	services.Reader
 	namespaces []string // in order
+}
+
+// comparable returns BadRequest (400) for a watch with permitted=true that begins at a revision of
+// another etcd than that of roles: whether these have changed since cannot be known.
+func (x *watching) comparable(ctx context.Context) error {
+	if x.r.Permitted == nil {
+		return nil
+	}
+	var epochs []string
+	for _, gr := range []resource.GroupResource{x.r.Type.Key, {Group: x.Vocabulary.Group("rbac.authorization."), Resource: "clusterroles"}} {
+		page, err := x.Store.List(ctx, services.ListRequest{GroupResource: gr, Limit: 1, Read: services.Read{Mode: services.AnyRevision}})
+		if err != nil {
+			return err
+		}
+		epochs = append(epochs, page.Epoch)
+	}
+	if epochs[0] != epochs[1] {
+		return services.BadRequest("permitted=true: %s have an etcd of their own, so that a watch of them must begin with sendInitialEvents=true", x.r.Type.Key)
+	}
+	return nil
 }
 
 // noNamespace is no name of a namespace. Its list has the revision, or the error, of a list

@@ -164,8 +164,11 @@ func (x *watching) begin() error {
 func (x *watching) start(ctx context.Context) (int64, error) {
 	o := x.options
 	if !o.Synthetic() {
+		if err := x.comparable(ctx); err != nil {
+			return 0, err
+		}
 		if o.Revision == 0 {
-			return x.Store.Revision(ctx)
+			return x.Store.Revision(ctx, x.r.Type.Key)
 		}
 		return o.Revision, nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue/runtimeconfig"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/services/kit/etcd"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -100,5 +101,19 @@ func TestOptionalVersions(t *testing.T) {
 	}
 	if _, ok := c.Lookup("certificates.k8s.io", "v1beta1", "clustertrustbundles"); ok {
 		t.Error("ClusterTrustBundles are served without their feature")
+	}
+}
+
+// TestTypesApart: the types that may have an etcd of their own are stored types of the newest release.
+func TestTypesApart(t *testing.T) {
+	v := vocabulary.K8s()
+	c, err := New(Options{Vocabulary: v, Release: release.V136})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, gr := range etcd.Apart(v) {
+		if stored := c.stored[gr]; stored == nil || stored.Virtual || stored.Key != gr {
+			t.Errorf("%s is not stored under this name", gr)
+		}
 	}
 }

@@ -141,7 +141,7 @@ func (c *Cluster) List(_ context.Context, r services.ListRequest) (services.Page
 }
 
 // Revision implements services.Reader.
-func (c *Cluster) Revision(context.Context) (int64, error) {
+func (c *Cluster) Revision(context.Context, resource.GroupResource) (int64, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.revision, nil
