@@ -155,19 +155,19 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 		return err
 	}
 	c.listener.Authorities = clienttrust.Authorities(n)
-	listener, err := c.listener.Open(n.Log, n.WatchCertificates, d.operations.Peers.Protocols())
+	port, err := c.listener.Open(n.Log, n.WatchCertificates, d.operations.Peers.Protocols())
 	if err != nil {
 		return err
 	}
-	if err := c.keepOwnService(n, d, self, listener.Addr()); err != nil {
-		_ = listener.Close()
+	if err := c.keepOwnService(n, d, self, port.Addr()); err != nil {
+		_ = port.Close()
 		return err
 	}
 	clients, frontDoors := d.pipeline()
 	server := newServer(clients, c.maxStreams, n.Log)
 	d.operations.Peers.Serve(server, frontDoors)
 	n.Go("serving HTTPS", func(context.Context) error {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(port); !errors.Is(err, http.ErrServerClosed) {
 			return err
 		}
 		return nil
@@ -176,9 +176,9 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	n.OnStop(func(ctx context.Context) {
 		d.drain() // end watches and connections, so that Shutdown does not wait for them
 		d.connections.Close(ctx)
-		shutDown(ctx, server, c.shutdownTimeout)
+		listener.Shutdown(ctx, server, c.shutdownTimeout)
 	})
-	n.Log.Info("serving", "url", "https://"+listener.Addr().String(), "vocabulary", n.Vocabulary.Name, "emulated", n.Release)
+	n.Log.Info("serving", "url", "https://"+port.Addr().String(), "vocabulary", n.Vocabulary.Name, "emulated", n.Release)
 	return nil
 }
 

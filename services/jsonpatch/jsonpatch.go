@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
@@ -72,8 +73,8 @@ func Apply(ctx context.Context, object, patch []byte) ([]byte, error) {
 	return object, nil
 }
 
-// The library has this limit for the whole process.
-func init() { jsonpatch.AccumulatedCopySizeLimit = MaxBytes }
+// limitCopies sets the limit on copies, which the library has for the whole process.
+var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = MaxBytes })
 
 // decode returns the operations of a patch. Operations that are objects but no
 // operations cannot be applied to anything: that is not a malformed patch (400) but 422.
@@ -100,6 +101,7 @@ func apply(operations jsonpatch.Patch, object []byte) (patched []byte, err error
 			patched, err = nil, errPanic
 		}
 	}()
+	limitCopies()
 	return operations.Apply(object)
 }
 

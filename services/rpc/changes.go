@@ -27,8 +27,7 @@ func DecodeChange(message []byte) (services.Change, error) {
 
 // EncodeProgress encodes a progress report for the bus.
 func EncodeProgress(p services.Progress) ([]byte, error) {
-	m := &pb.Progress{Through: p.Through, Floor: p.Floor, Epoch: p.Epoch}
-	m.Only, m.Except = each(p.Only, groupResourceOut), each(p.Except, groupResourceOut)
+	m := &pb.Progress{Through: p.Through, Floor: p.Floor, Epoch: p.Epoch, Only: each(p.Only, groupResourceOut), Except: each(p.Except, groupResourceOut)}
 	for gr, revision := range p.Heads {
 		m.Heads = append(m.Heads, &pb.Head{GroupResource: groupResourceOut(gr), Revision: revision})
 	}
@@ -49,23 +48,17 @@ func DecodeProgress(message []byte) (services.Progress, error) {
 	return p, nil
 }
 
-var errUnknownChange = errors.New("not a change: it has no type that is known here")
-
 func changeOut(c services.Change) *pb.Change {
-	return &pb.Change{
-		Type: pb.ChangeType(c.Type), Previous: c.Previous, Object: objectOut(c.Object),
-		OldLabels: c.OldLabels, OldFields: c.OldFields, OldJson: c.OldJSON, Trace: c.Trace,
-	}
+	return &pb.Change{Type: pb.ChangeType(c.Type), Previous: c.Previous, Object: objectOut(c.Object),
+		OldLabels: c.OldLabels, OldFields: c.OldFields, OldJson: c.OldJSON, Trace: c.Trace}
 }
 
 // changeIn returns an error for unknown change types: a watcher must not guess what a
 // change means.
 func changeIn(m *pb.Change) (services.Change, error) {
 	if m.GetType() < pb.ChangeType_ADDED || m.GetType() > pb.ChangeType_DELETED {
-		return services.Change{}, errUnknownChange
+		return services.Change{}, errors.New("not a change: it has no type that is known here")
 	}
-	return services.Change{
-		Type: services.ChangeType(m.GetType()), Previous: m.GetPrevious(), Object: objectIn(m.GetObject()),
-		OldLabels: m.GetOldLabels(), OldFields: m.GetOldFields(), OldJSON: m.GetOldJson(), Trace: m.GetTrace(),
-	}, nil
+	return services.Change{Type: services.ChangeType(m.GetType()), Previous: m.GetPrevious(), Object: objectIn(m.GetObject()),
+		OldLabels: m.GetOldLabels(), OldFields: m.GetOldFields(), OldJSON: m.GetOldJson(), Trace: m.GetTrace()}, nil
 }

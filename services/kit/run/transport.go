@@ -154,14 +154,9 @@ func newServer(i *peertls.Identity, interceptors []grpc.UnaryServerInterceptor) 
 		streams[i] = streamed(intercept)
 	}
 	return grpc.NewServer(append(window.Server(), grpc.Creds(i.Server()),
-		grpc.ChainUnaryInterceptor(interceptors...),
-		grpc.ChainStreamInterceptor(streams...),
-		grpc.NumStreamWorkers(callWorkers),
+		grpc.ChainUnaryInterceptor(interceptors...), grpc.ChainStreamInterceptor(streams...), grpc.NumStreamWorkers(callWorkers),
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
-		grpc.KeepaliveParams(keepalive.ServerParameters{
-			Time: keepaliveEvery, Timeout: keepaliveWait,
-			MaxConnectionAge: connectionAge, MaxConnectionAgeGrace: time.Minute,
-		}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveEvery, Timeout: keepaliveWait, MaxConnectionAge: connectionAge, MaxConnectionAgeGrace: time.Minute}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveEvery / 2, PermitWithoutStream: true}),
 	)...)
 }

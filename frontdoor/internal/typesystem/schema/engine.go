@@ -16,6 +16,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/budget"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/release"
@@ -116,22 +117,9 @@ func (e *Engine) PrepareBody(ctx context.Context, b Body, object map[string]any,
 	case len(unknown) == 0 || v == Ignore:
 		return nil, nil
 	case v == Strict:
-		return nil, b.malformed("strict decoding error: " + strings.Join(oneOfYAML(unknown), ", "))
+		return nil, b.malformed("strict decoding error: " + strings.Join(field.OneOfYAML(unknown), ", "))
 	}
 	return unknown, nil
-}
-
-// oneOfYAML joins the findings of a YAML decoder, which come first and have lines, to one
-// error, as in Kubernetes.
-func oneOfYAML(findings []string) []string {
-	n := 0
-	for n < len(findings) && strings.HasPrefix(findings[n], "line ") {
-		n++
-	}
-	if n == 0 {
-		return findings
-	}
-	return append([]string{"yaml: unmarshal errors:\n  " + strings.Join(findings[:n], "\n  ")}, findings[n:]...)
 }
 
 // Malformed is the BadRequest (400) of an object that does not match its schema.

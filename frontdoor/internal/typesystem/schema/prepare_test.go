@@ -16,6 +16,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue/runtimeconfig"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/builtin"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/golden"
 	"github.com/portico-platform/portico/services/release"
@@ -227,7 +228,7 @@ func TestFindingsOfYAML(t *testing.T) {
 		{{unknown, unknown}, {unknown, unknown}},
 		{nil, nil},
 	} {
-		if got := oneOfYAML(c[0]); !slices.Equal(got, c[1]) {
+		if got := field.OneOfYAML(c[0]); !slices.Equal(got, c[1]) {
 			t.Errorf("%q: %q", c[0], got)
 		}
 	}

@@ -19,7 +19,7 @@ func InOrder(findings []string, text []byte) {
 	if len(findings) < 2 {
 		return
 	}
-	o := order{decoder: json.NewDecoder(bytes.NewReader(text)), at: map[string]int64{}, wanted: map[string]bool{}, within: map[string]bool{"": true}}
+	o := order{decoder: json.NewDecoder(bytes.NewReader(text)), at: map[string]int64{}, fields: map[string]bool{}, within: map[string]bool{"": true}}
 	paths := map[string]string{}
 	for _, finding := range findings {
 		_, quoted, _ := strings.Cut(finding, `"`)
@@ -28,7 +28,7 @@ func InOrder(findings []string, text []byte) {
 			return
 		}
 		paths[finding] = path
-		o.wanted[path] = strings.HasPrefix(finding, "duplicate ") || o.wanted[path]
+		o.fields[path] = strings.HasPrefix(finding, "duplicate ") || o.fields[path]
 		for i, c := range path {
 			if c == '.' || c == '[' {
 				o.within[path[:i]] = true
@@ -55,8 +55,8 @@ func InOrder(findings []string, text []byte) {
 // order is a walk over a JSON text that finds the positions of fields.
 type order struct {
 	decoder *json.Decoder
-	wanted  map[string]bool // whether the second position of a path is wanted
-	within  map[string]bool // paths of values that contain wanted ones
+	fields  map[string]bool // paths of the findings; true if their second position counts
+	within  map[string]bool // paths of values that contain these
 	at      map[string]int64
 }
 
@@ -95,7 +95,7 @@ func (o *order) object(path string) bool {
 		if err != nil || !isText {
 			return false
 		}
-		if second, wanted := o.wanted[path+name]; wanted && (seen[name] || !second) {
+		if second, found := o.fields[path+name]; found && (seen[name] || !second) {
 			if _, known := o.at[path+name]; !known {
 				o.at[path+name] = o.decoder.InputOffset()
 			}

@@ -1,4 +1,4 @@
-package frontdoor
+package listener
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 // goawayEvery is how often a stopping server asks HTTP/2 clients to close their connections.
 const goawayEvery = 250 * time.Millisecond
 
-// shutDown closes a server's connections as soon as they have no requests, and all of them when
+// Shutdown closes a server's connections as soon as they have no requests, and all of them when
 // timeout has passed or ctx ends. One call of Shutdown is not enough: it never ends a connection
 // whose TLS handshake ends after the call began.
-func shutDown(ctx context.Context, server *http.Server, timeout time.Duration) {
+func Shutdown(ctx context.Context, server *http.Server, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for ctx.Err() == nil {

@@ -1,4 +1,4 @@
-package frontdoor
+package listener
 
 import (
 	"context"
@@ -42,7 +42,7 @@ func TestAHandshakeDuringTheStop(t *testing.T) {
 	<-late.begun
 	server.Config.RegisterOnShutdown(sync.OnceFunc(func() { close(late.release) }))
 	began := time.Now()
-	shutDown(t.Context(), server.Config, 30*time.Second)
+	Shutdown(t.Context(), server.Config, 30*time.Second)
 	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("the stop took %v", took)
 	}
@@ -67,7 +67,7 @@ func TestAStopIsBounded(t *testing.T) {
 		ended <- err
 	}()
 	<-begun
-	shutDown(context.WithoutCancel(t.Context()), server.Config, time.Millisecond)
+	Shutdown(context.WithoutCancel(t.Context()), server.Config, time.Millisecond)
 	if err := <-ended; err == nil {
 		t.Error("the request was answered")
 	}
