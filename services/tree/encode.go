@@ -12,7 +12,8 @@ import (
 )
 
 // Encode returns an object's JSON with members sorted by name, byte for byte as
-// encoding/json does, but several times faster for the types of decoded JSON. The error is
+// encoding/json does, but several times faster for the types of decoded JSON; an object that
+// is nil is an empty one. The error is
 // a DepthError for an object that Decode would not accept; other errors name the type that
 // cannot be encoded.
 func Encode(object map[string]any) ([]byte, error) { return encode(object, maxDecoded) }

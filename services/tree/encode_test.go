@@ -34,7 +34,7 @@ func FuzzEncode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		object, err := Decode(raw)
-		if err != nil {
+		if err != nil || object == nil {
 			return
 		}
 		got, err := Encode(object)
