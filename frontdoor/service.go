@@ -165,7 +165,7 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	}
 	clients, frontDoors := d.pipeline()
 	server := newServer(clients, c.maxStreams, n.Log)
-	d.operations.Peers.Serve(server, frontDoors)
+	closePeers := d.operations.Peers.Serve(server, frontDoors)
 	n.Go("serving HTTPS", func(context.Context) error {
 		if err := server.Serve(port); !errors.Is(err, http.ErrServerClosed) {
 			return err
@@ -177,6 +177,7 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 		d.drain() // end watches and connections, so that Shutdown does not wait for them
 		d.connections.Close(ctx)
 		listener.Shutdown(ctx, server, c.shutdownTimeout)
+		closePeers()
 	})
 	n.Log.Info("serving", "url", "https://"+port.Addr().String(), "vocabulary", n.Vocabulary.Name, "emulated", n.Release)
 	return nil

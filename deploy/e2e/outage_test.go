@@ -30,8 +30,11 @@ func TestOutages(t *testing.T) {
 		t.Skip("builds and starts many processes")
 	}
 	s := newSuite(t, vocabulary.Platform())
-	all := map[string]program{}
+	all, override := map[string]program{}, s.startOverride(t)
 	for _, p := range programs() {
+		if p.etcd {
+			p.args = append(p.args[:len(p.args):len(p.args)], override)
+		}
 		all[p.name] = p
 		s.start(t, p)
 	}
@@ -39,6 +42,7 @@ func TestOutages(t *testing.T) {
 	nobody := *c
 	nobody.Token = ""
 	eventually(t, "anonymous users may ask for health", func() bool { return nobody.Ask(t, cluster.Request{Path: "/livez"}).Code == 200 })
+	t.Run(ofEvents, func(t *testing.T) { overrideAway(t, s, c) })
 	for _, name := range []string{"authn", "authz", "admission", "store", "watch-hub", "etcd"} {
 		for _, kill := range []bool{false, true} {
 			if kill && name == "etcd" {

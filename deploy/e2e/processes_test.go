@@ -90,6 +90,7 @@ type suite struct {
 	addresses             map[string]string // by replica
 	replicas              map[string][]string
 	processes             map[string]*process // by replica
+	runOverride           func()              // starts the etcd of startOverride, also again
 	// between, when it is set, returns where one replica reaches another.
 	between func(from, to string) string
 }

@@ -44,6 +44,9 @@ func OverrideFlag(fs *pflag.FlagSet) {
 // dialOverrides returns a client for each cluster, without waiting for the servers.
 func dialOverrides(_ context.Context, n *run.Node) ([]Override, error) {
 	overrides, err := ParseOverrides(n.Flags, n.Vocabulary)
+	if err == nil && len(overrides) == 0 {
+		_, err = Security(nil, n.Flags) // files without a server to use them for
+	}
 	if err != nil {
 		return nil, err
 	}

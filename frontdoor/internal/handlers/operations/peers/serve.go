@@ -39,8 +39,9 @@ func (p *Peers) Protocols() map[string]func() *tls.Config {
 }
 
 // Serve makes the server of the port serve other front doors beside clients: their questions, and by
-// handler the requests that they hand on. No request of a client reaches handler.
-func (p *Peers) Serve(server *http.Server, handler http.Handler) {
+// handler the requests that they hand on. No request of a client reaches handler. Call closeAll when the
+// server has ended.
+func (p *Peers) Serve(server *http.Server, handler http.Handler) (closeAll func()) {
 	server.Protocols = &http.Protocols{}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetHTTP2(true)
@@ -63,6 +64,7 @@ func (p *Peers) Serve(server *http.Server, handler http.Handler) {
 				queue.serve(conn)
 			}
 		}}
+	return func() { _ = inner.Close() } // which a server that was not shut down has not ended
 }
 
 // allowed reports whether the other side of a connection is a front door. The handshake is
