@@ -21,7 +21,7 @@ const (
 	// store may take to detect that etcd is back. All are generous for slow machines.
 	lostWithin = 3500 * time.Millisecond
 	atOnce     = 500 * time.Millisecond
-	backWithin = 2 * time.Second
+	backWithin = 20 * time.Second
 )
 
 // outages are the ways in which etcd can become unavailable, and recover.
