@@ -239,6 +239,8 @@ func TestWrongValues(t *testing.T) {
 		"store.resources.limits.memory=lots":         "/store/resources/limits/memory",
 		"etcd.external.endpoints={http://e}":         "/etcd/external/endpoints/0",
 		"nats.external.urls={nats://n}":              "/nats/external/urls/0",
+		"etcd.overrides./events={http://e}":          "/etcd/overrides/~1events/0",
+		"etcd.overrides.events={https://e}":          "invalid propertyName 'events'",
 		"etcd.bundled=false":                         "etcd.external.endpoints",
 		"tracing.endpoint=collector:4317":            "/tracing/endpoint",
 		"tracing.endpoint=https://collector":         "/tracing/endpoint",

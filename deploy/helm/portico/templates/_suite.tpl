@@ -49,6 +49,9 @@ lifecycle:     {values: lifecycle, worker: true}
 {{- if .service.etcd }}
 {{- $own := and (not $root.Values.etcd.bundled) $root.Values.etcd.external.secret }}
 - --etcd-servers={{ include "portico.etcdServers" $root }}
+{{- range $resource, $servers := $root.Values.etcd.overrides }}
+- --etcd-servers-overrides={{ $resource }}#{{ join ";" $servers }}
+{{- end }}
 - --etcd-cafile={{ ternary "/etcd/ca.crt" "/pki/etcd-ca.crt" (not (empty $own)) }}
 - --etcd-certfile={{ ternary "/etcd/tls.crt" "/pki/etcd.crt" (not (empty $own)) }}
 - --etcd-keyfile={{ ternary "/etcd/tls.key" "/pki/etcd.key" (not (empty $own)) }}
