@@ -27,26 +27,20 @@ type volume struct {
 	secrets []reference
 }
 
-// catchUp waits until the mirrors include everything stored so far. It reports whether
-// they changed their position, so that another look may give another result.
-func (a *Authorizer) catchUp(ctx context.Context) bool {
+// catchUp waits until the mirrors include everything stored so far, as far as that takes no longer than
+// catchUpTimeout.
+func (a *Authorizer) catchUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
 	revision, err := a.config.Store.Revision(ctx, resource.GroupResource{})
 	if err != nil {
-		return false
+		return
 	}
-	behind := false
 	for _, m := range a.mirrors() {
-		if m.Revision() >= revision {
-			continue
-		}
-		behind = true
-		if m.WaitFor(ctx, revision) != nil {
-			break // decide with what is there
+		if m.Revision() < revision && m.WaitFor(ctx, revision) != nil {
+			return
 		}
 	}
-	return behind
 }
 
 // anyPod reports whether a pod of a node and namespace satisfies a condition.

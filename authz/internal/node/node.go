@@ -107,10 +107,10 @@ func (a *Authorizer) Authorize(ctx context.Context, q services.Attributes) (serv
 	if check == nil {
 		return a.config.Rules(ctx, q), nil
 	}
-	decision := check(name, q)
-	if decision.Allowed || !a.catchUp(ctx) {
+	if decision := check(name, q); decision.Allowed {
 		return decision, nil
 	}
+	a.catchUp(ctx) // the mirrors may have changed since, whether or not they were behind just now
 	return check(name, q), nil
 }
 
