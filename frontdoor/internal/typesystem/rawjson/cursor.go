@@ -81,11 +81,15 @@ func (c *Cursor) colon() bool {
 	return true
 }
 
-// Skip reads and returns any value, without decoding it.
+// Skip reads and returns any value, without decoding it. Where there is none, as in text that is
+// not JSON, it returns an empty one and moves to the end, so that loops over items end.
 func (c *Cursor) Skip() Value {
 	c.Peek()
 	start := c.at
-	c.at = skip(c.text, start)
+	if c.at = skip(c.text, start); c.at == start {
+		c.at = len(c.text)
+		return nil
+	}
 	return c.text[start:c.at]
 }
 

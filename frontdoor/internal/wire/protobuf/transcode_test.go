@@ -291,6 +291,7 @@ func FuzzTranscode(f *testing.F) {
 		f.Add(uint16(i), text)
 	}
 	f.Add(uint16(0), []byte(`{"metadata":{"name":"a`))
+	f.Add(uint16(18), []byte(`{"metadata":{},"items":[{"b":[1,{"c":"}\"\"\],"a":null}]}`))
 	f.Fuzz(func(t *testing.T, i uint16, object []byte) {
 		m := all[int(i)%len(all)]
 		if stdjson.Valid(object) {
