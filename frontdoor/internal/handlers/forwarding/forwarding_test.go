@@ -16,20 +16,17 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	"github.com/spf13/pflag"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/operations/peers"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/operations/peers/peerstest"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice/records"
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
-	"github.com/portico-platform/portico/frontdoor/internal/http/listener"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/kit/run/expiry"
-	"github.com/portico-platform/portico/services/kit/run/peertls"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -47,35 +44,11 @@ type frontDoor struct {
 	address string
 }
 
-// suite has the authorities of front doors and of what clients see.
-type suite struct {
-	*testing.T
-	authority, public *peertls.Authority
-}
+type suite struct{ peerstest.Suite }
 
 func newSuite(t *testing.T) suite {
 	t.Helper()
-	s := suite{T: t}
-	for _, a := range []**peertls.Authority{&s.authority, &s.public} {
-		var err error
-		if *a, err = peertls.NewAuthority(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return s
-}
-
-func (s suite) identity(of *peertls.Authority, name string) *peertls.Identity {
-	s.Helper()
-	files, err := of.Issue(s.TempDir(), name)
-	if err != nil {
-		s.Fatal(err)
-	}
-	identity, err := peertls.Load(files, slog.New(slog.DiscardHandler))
-	if err != nil {
-		s.Fatal(err)
-	}
-	return identity
+	return suite{peerstest.New(t)}
 }
 
 // open opens the port of a front door. serve answers what it serves itself.
@@ -90,32 +63,15 @@ func (s suite) open(name, version string, serve func(http.ResponseWriter, *reque
 		s.Fatal(err)
 	}
 	engine := &typesystem.Engine{Types: types}
-	p := &peers.Peers{Config: peers.Config{Identity: s.identity(s.authority, "frontdoor"), Instance: name, Host: name, Release: version, Served: version, Log: slog.New(slog.DiscardHandler), Timeout: time.Minute}}
+	p := &peers.Peers{Config: peers.Config{Identity: s.Identity(s.Authority, "frontdoor"), Instance: name, Host: name, Release: version, Served: version, Log: slog.New(slog.DiscardHandler), Timeout: time.Minute}}
 	d := &frontDoor{T: s.T, h: New(Config{Peers: p, Connections: &connect.Handlers{}, Engine: func() *typesystem.Engine { return engine },
 		Header: "X-Kubernetes-Peer-Proxied", Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})}
 	p.Answer = func(peers.Question) peers.Answer { return peers.Answer{Instance: name, Served: served(types)} }
 	clients, doors := request.Handlers(func(w http.ResponseWriter, r *http.Request, f *request.Forwarded) {
 		d.serve(w, &request.Request{Request: r, Forwarded: f}, serve)
 	})
-	var settings listener.Settings
-	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
-	settings.Register(fs)
-	files, err := s.public.Issue(s.TempDir(), "public")
-	if err != nil {
-		s.Fatal(err)
-	}
-	if err := fs.Parse([]string{"--secure-port=0", "--tls-cert-file=" + files.Cert, "--tls-private-key-file=" + files.Key}); err != nil {
-		s.Fatal(err)
-	}
-	port, err := settings.Open(slog.New(slog.DiscardHandler), func(expiry.Source) {}, p.Protocols())
-	if err != nil {
-		s.Fatal(err)
-	}
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: clients, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
-	p.Serve(server, doors)
-	go func() { _ = server.Serve(port) }()
-	s.Cleanup(func() { _ = server.Close() })
-	d.address, d.record = port.Addr().String(), p.Announced(port.Addr(), "192.0.2.1")
+	at := s.Serve(p, clients, doors)
+	d.address, d.record = at.String(), p.Announced(at, "192.0.2.1")
 	return d
 }
 
@@ -296,14 +252,14 @@ func TestOnlyFrontDoorsHandRequestsOn(t *testing.T) {
 	s := newSuite(t)
 	later := s.open("later", "1.36", echo("later"))
 	const protocol = "portico-frontdoor-requests/1"
-	strict := s.identity(s.authority, "frontdoor").ClientConfig("frontdoor", protocol)
+	strict := s.Identity(s.Authority, "frontdoor").ClientConfig("frontdoor", protocol)
 	for who, c := range map[string]struct {
 		change func(*tls.Config)
 		want   string
 	}{
 		"no certificate":                 {func(c *tls.Config) { c.Certificates = nil }, ""},
-		"a certificate of authz":         {func(c *tls.Config) { c.Certificates = s.identity(s.authority, "authz").ClientConfig("").Certificates }, ""},
-		"a certificate of another suite": {func(c *tls.Config) { c.Certificates = s.identity(s.public, "frontdoor").ClientConfig("").Certificates }, ""},
+		"a certificate of authz":         {func(c *tls.Config) { c.Certificates = s.Identity(s.Authority, "authz").ClientConfig("").Certificates }, ""},
+		"a certificate of another suite": {func(c *tls.Config) { c.Certificates = s.Identity(s.Public, "frontdoor").ClientConfig("").Certificates }, ""},
 		"no user":                        {func(*tls.Config) {}, "400 Bad Request"},
 	} {
 		config := strict.Clone()

@@ -40,13 +40,8 @@ func (k versionKeeper) pass(ctx context.Context, e *typesystem.Engine, alive fun
 	missing := k.entries(e.Types)
 	var errs []error
 	_, err := services.ForEach(ctx, k.Store, services.ListRequest{GroupResource: t.GroupResource()}, func(o services.Object) error {
-		own, wanted := missing[o.Key.Name]
+		errs = append(errs, k.correct(ctx, e, t, o, update{k.self, missing[o.Key.Name], alive, k.now()}))
 		delete(missing, o.Key.Name)
-		update := update{self: k.self, alive: alive, now: k.now()}
-		if wanted {
-			update.own = own
-		}
-		errs = append(errs, k.correct(ctx, e, t, o, update))
 		return nil
 	})
 	if err != nil {

@@ -14,49 +14,25 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/spf13/pflag"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/operations/peers"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/operations/peers/peerstest"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice/records"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads/watches"
-	"github.com/portico-platform/portico/frontdoor/internal/http/listener"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
-	"github.com/portico-platform/portico/services/kit/run/expiry"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 )
 
 // suite is what the front doors of a test have in common.
 type suite struct {
-	*testing.T
-	store     services.Store
-	authority *peertls.Authority
-	public    *peertls.Authority // of the certificates that clients see
+	peerstest.Suite
+	store services.Store
 }
 
 func newSuite(t *testing.T) *suite {
 	t.Helper()
-	s := &suite{T: t, store: fake.New(t).Store()}
-	for _, authority := range []**peertls.Authority{&s.authority, &s.public} {
-		var err error
-		if *authority, err = peertls.NewAuthority(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return s
-}
-
-func (s *suite) identity(of *peertls.Authority, name string) *peertls.Identity {
-	s.Helper()
-	files, err := of.Issue(s.TempDir(), name)
-	if err != nil {
-		s.Fatal(err)
-	}
-	identity, err := peertls.Load(files, slog.New(slog.DiscardHandler))
-	if err != nil {
-		s.Fatal(err)
-	}
-	return identity
+	return &suite{peerstest.New(t), fake.New(t).Store()}
 }
 
 // open opens the port of a front door with that identity and announces it.
@@ -66,27 +42,9 @@ func (s *suite) open(identity *peertls.Identity, answer func(*Handlers, peers.Qu
 	h := &Handlers{own: own}
 	h.Peers = &peers.Peers{Config: peers.Config{Identity: identity, Store: s.store, Instance: own.Instance(), Host: "host-of-" + own.Instance(),
 		Answer: func(q peers.Question) peers.Answer { return answer(h, q) }, Log: slog.New(slog.DiscardHandler), Timeout: time.Minute}}
-	var settings listener.Settings
-	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
-	settings.Register(fs)
-	files, err := s.public.Issue(s.TempDir(), "public")
-	if err != nil {
-		s.Fatal(err)
-	}
-	if err := fs.Parse([]string{"--secure-port=0", "--tls-cert-file=" + files.Cert, "--tls-private-key-file=" + files.Key}); err != nil {
-		s.Fatal(err)
-	}
-	port, err := settings.Open(slog.New(slog.DiscardHandler), func(expiry.Source) {}, h.Peers.Protocols())
-	if err != nil {
-		s.Fatal(err)
-	}
-	server := &http.Server{ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) })}
-	h.Peers.Serve(server, http.NotFoundHandler())
-	go func() { _ = server.Serve(port) }()
-	s.Cleanup(func() { _ = server.Close() })
-	s.announce(h.Peers.Announced(port.Addr(), "192.0.2.1"))
-	return h, port.Addr()
+	at := s.Serve(h.Peers, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }), http.NotFoundHandler())
+	s.announce(h.Peers.Announced(at, "192.0.2.1"))
+	return h, at
 }
 
 func (s *suite) announce(a records.Announced) {
@@ -129,7 +87,7 @@ func (l watchList) errors() map[string]string {
 // clients as before.
 func TestFrontDoorsAskEachOther(t *testing.T) {
 	s := newSuite(t)
-	identity := s.identity(s.authority, "frontdoor")
+	identity := s.Identity(s.Authority, "frontdoor")
 	one, address := s.open(identity, (*Handlers).answer)
 	two, _ := s.open(identity, (*Handlers).answer)
 	_, near := one.own.Open(t.Context(), watches.Watch{User: "near"})
@@ -176,7 +134,7 @@ func TestFrontDoorsAskEachOther(t *testing.T) {
 // those that are dead or strange are named.
 func TestOnlyFrontDoorsAreAsked(t *testing.T) {
 	s := newSuite(t)
-	one, _ := s.open(s.identity(s.authority, "frontdoor"), (*Handlers).answer)
+	one, _ := s.open(s.Identity(s.Authority, "frontdoor"), (*Handlers).answer)
 	refused := func(_ *Handlers, q peers.Question) peers.Answer {
 		t.Errorf("%+v was asked", q)
 		return peers.Answer{}
@@ -185,10 +143,10 @@ func TestOnlyFrontDoorsAreAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	thief, _ := s.open(s.identity(s.authority, "authz"), refused)
-	forger, _ := s.open(s.identity(other, "frontdoor"), refused)
-	liar, _ := s.open(s.identity(s.authority, "frontdoor"), func(*Handlers, peers.Question) peers.Answer { return peers.Answer{Instance: "else", Total: 7} })
-	talker, _ := s.open(s.identity(s.authority, "frontdoor"), func(h *Handlers, _ peers.Question) peers.Answer {
+	thief, _ := s.open(s.Identity(s.Authority, "authz"), refused)
+	forger, _ := s.open(s.Identity(other, "frontdoor"), refused)
+	liar, _ := s.open(s.Identity(s.Authority, "frontdoor"), func(*Handlers, peers.Question) peers.Answer { return peers.Answer{Instance: "else", Total: 7} })
+	talker, _ := s.open(s.Identity(s.Authority, "frontdoor"), func(h *Handlers, _ peers.Question) peers.Answer {
 		return peers.Answer{Instance: h.own.Instance(), Watches: []watches.Watch{{User: strings.Repeat("x", 5<<20)}}}
 	})
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
@@ -220,7 +178,7 @@ func TestOnlyFrontDoorsAreAsked(t *testing.T) {
 // TestASilentFrontDoor is named, and the answer does not wait for it.
 func TestASilentFrontDoor(t *testing.T) {
 	s := newSuite(t)
-	one, _ := s.open(s.identity(s.authority, "frontdoor"), (*Handlers).answer)
+	one, _ := s.open(s.Identity(s.Authority, "frontdoor"), (*Handlers).answer)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +196,7 @@ func TestASilentFrontDoor(t *testing.T) {
 // without certificates.
 func TestOnlyFrontDoorsAreAnswered(t *testing.T) {
 	s := newSuite(t)
-	_, address := s.open(s.identity(s.authority, "frontdoor"), func(_ *Handlers, q peers.Question) peers.Answer {
+	_, address := s.open(s.Identity(s.Authority, "frontdoor"), func(_ *Handlers, q peers.Question) peers.Answer {
 		t.Errorf("%+v was answered", q)
 		return peers.Answer{}
 	})
@@ -246,11 +204,11 @@ func TestOnlyFrontDoorsAreAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	strict := s.identity(s.authority, "frontdoor").ClientConfig("frontdoor", "portico-frontdoor/1")
+	strict := s.Identity(s.Authority, "frontdoor").ClientConfig("frontdoor", "portico-frontdoor/1")
 	for who, change := range map[string]func(*tls.Config){
 		"no certificate":                 func(c *tls.Config) { c.Certificates = nil },
-		"a certificate of authz":         func(c *tls.Config) { c.Certificates = s.identity(s.authority, "authz").ClientConfig("").Certificates },
-		"a certificate of another suite": func(c *tls.Config) { c.Certificates = s.identity(other, "frontdoor").ClientConfig("").Certificates },
+		"a certificate of authz":         func(c *tls.Config) { c.Certificates = s.Identity(s.Authority, "authz").ClientConfig("").Certificates },
+		"a certificate of another suite": func(c *tls.Config) { c.Certificates = s.Identity(other, "frontdoor").ClientConfig("").Certificates },
 	} {
 		config := strict.Clone()
 		change(config)
