@@ -19,6 +19,7 @@ import (
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/operations/peers"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/operations/peers/peerstest"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice/records"
@@ -66,34 +67,13 @@ func (s suite) open(name, version string, serve func(http.ResponseWriter, *reque
 	p := &peers.Peers{Config: peers.Config{Identity: s.Identity(s.Authority, "frontdoor"), Instance: name, Host: name, Release: version, Served: version, Log: slog.New(slog.DiscardHandler), Timeout: time.Minute}}
 	d := &frontDoor{T: s.T, h: New(Config{Peers: p, Connections: &connect.Handlers{}, Engine: func() *typesystem.Engine { return engine },
 		Header: "X-Kubernetes-Peer-Proxied", Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})}
-	p.Answer = func(peers.Question) peers.Answer { return peers.Answer{Instance: name, Served: served(types)} }
+	p.Answer = func(peers.Question) peers.Answer { return peers.Answer{Instance: name, Served: discovery.Served(types)} }
 	clients, doors := request.Handlers(func(w http.ResponseWriter, r *http.Request, f *request.Forwarded) {
 		d.serve(w, &request.Request{Request: r, Forwarded: f}, serve)
 	})
 	at := s.Serve(p, clients, doors)
 	d.address, d.record = at.String(), p.Announced(at, "192.0.2.1")
 	return d
-}
-
-// served are the types of a catalogue, as package discovery describes them.
-func served(types *catalogue.Catalogue) (all []apidiscovery.APIGroupDiscovery) {
-	for _, g := range types.Groups() {
-		group := apidiscovery.APIGroupDiscovery{}
-		group.Name = g.Name
-		for _, v := range g.Versions {
-			version := apidiscovery.APIVersionDiscovery{Version: v.Version}
-			for _, t := range v.Types {
-				described := apidiscovery.APIResourceDiscovery{Resource: t.Resource, Verbs: t.Verbs}
-				for name := range t.Subresources {
-					described.Subresources = append(described.Subresources, apidiscovery.APISubresourceDiscovery{Subresource: name})
-				}
-				version.Resources = append(version.Resources, described)
-			}
-			group.Versions = append(group.Versions, version)
-		}
-		all = append(all, group)
-	}
-	return all
 }
 
 // serve does what the pipeline does for a request.
@@ -288,7 +268,7 @@ func TestNoLoop(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.h.Peers.Answer = func(peers.Question) peers.Answer {
-			return peers.Answer{Instance: d.h.Peers.Instance, Served: served(types)}
+			return peers.Answer{Instance: d.h.Peers.Instance, Served: discovery.Served(types)}
 		}
 	}
 	one.knows(other(two.record))
@@ -356,7 +336,7 @@ func TestUnion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		doors = append(doors, described{version, version, served(types)})
+		doors = append(doors, described{version, version, discovery.Served(types)})
 	}
 	one := union(ordered(doors))
 	slices.Reverse(doors)
