@@ -1,4 +1,5 @@
-// Package peerstest opens ports of front doors for tests of what they say to each other.
+// Package peerstest opens ports of front doors for tests of what front doors say to each other. It
+// decides which certificates they have; what they answer is that of the test.
 package peerstest
 
 import (
