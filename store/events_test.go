@@ -79,6 +79,23 @@ func TestEventsExpire(t *testing.T) {
 	}
 }
 
+// TestOnlyEventsExpire: only the type that holds the Events of both groups has a lease.
+func TestOnlyEventsExpire(t *testing.T) {
+	s := New(Config{Client: openEtcd(t), EventTTL: time.Hour, Log: discard, Metrics: prometheus.NewRegistry()})
+	for gr, want := range map[resource.GroupResource]time.Duration{
+		eventType: time.Hour,
+		{Group: "events.k8s.io", Resource: "events"}:             0,
+		{Group: "events.", Resource: "events"}:                   0,
+		{Resource: "events", Custom: true}:                       0,
+		{Group: "example.com", Resource: "events", Custom: true}: 0,
+		{Resource: "pods"}:                                       0,
+	} {
+		if got := s.main.ttl(resource.Key{GroupResource: gr, Namespace: "default", Name: "e"}); got != want {
+			t.Errorf("%s: %v, want %v", gr, got, want)
+		}
+	}
+}
+
 func TestEventTTLFlag(t *testing.T) {
 	for value, ok := range map[string]bool{"0": true, "2s": true, "1h": true, "1s": false, "-1h": false} {
 		fs := pflag.NewFlagSet("", pflag.ContinueOnError)

@@ -86,7 +86,8 @@ func start(ctx context.Context, n *run.Node) error {
 	return nil
 }
 
-// observe registers the health checks of a cluster. Those of an override concern a part of the
+// observe registers the health checks of a cluster. As in Kubernetes, etcd-readiness reads from etcd;
+// who connects to etcd registers the check etcd. Those of an override concern a part of the
 // objects, and do not make the store unready.
 func (s *cluster) observe(n *run.Node) {
 	suffix := ""
@@ -96,7 +97,7 @@ func (s *cluster) observe(n *run.Node) {
 	add := func(name string, probe func(context.Context) error) {
 		n.Health.Add(run.Check{Name: name + suffix, Partial: s.name != "", Probe: probe})
 	}
-	add("etcd", func(ctx context.Context) error {
+	add("etcd-readiness", func(ctx context.Context) error {
 		_, err := s.Revision(ctx)
 		return err
 	})

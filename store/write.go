@@ -107,7 +107,7 @@ func prevented(key resource.Key, requires []services.Requirement) error {
 
 // ttl returns how long an object is stored after it was written; 0 for ever.
 func (s *cluster) ttl(key resource.Key) time.Duration {
-	if key.Resource == "events" && (key.Group == "" || key.Group == "events.") {
+	if key.GroupResource == (resource.GroupResource{Resource: "events"}) { // those of events.k8s.io too are stored in this group
 		return s.eventTTL
 	}
 	return 0

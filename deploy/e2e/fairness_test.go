@@ -38,7 +38,10 @@ func expireEvents(t *testing.T, c *cluster.Cluster) {
 		ok(t, c, post("/api/v1/namespaces/default/events", `{"apiVersion":"v1","kind":"Event","metadata":{"name":"`+name+
 			`"},"involvedObject":{"kind":"Pod","namespace":"default","name":"p"},"reason":"Tested"}`))
 	}
-	for seen := map[watch.EventType]int{}; seen[watch.Deleted] < 3; {
+	ok(t, c, post("/apis/events.k8s.io/v1/namespaces/default/events", `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"d"},
+		"eventTime":"2026-01-02T03:04:05.000000Z","reportingController":"example.com/tests","reportingInstance":"tests-0","action":"Testing","type":"Normal",
+		"regarding":{"kind":"Pod","namespace":"default","name":"p"},"reason":"Tested"}`))
+	for seen := map[watch.EventType]int{}; seen[watch.Deleted] < 4; {
 		event, open := <-watched.ResultChan()
 		if !open {
 			t.Fatalf("the watch ended after %v", seen)

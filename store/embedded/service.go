@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/portico-platform/portico/services/kit/etcd"
 	"github.com/portico-platform/portico/services/kit/run"
@@ -73,8 +74,12 @@ func start(ctx context.Context, n *run.Node) error {
 	return nil
 }
 
-// observe registers the health check and metrics of the database and disk space.
+// observe registers the health checks and metrics of the database and disk space.
 func observe(n *run.Node, server *Server) {
+	n.Health.Add(run.Check{Name: "etcd", Probe: func(ctx context.Context) error {
+		_, err := server.Client.Get(ctx, "/", clientv3.WithSerializable())
+		return err
+	}})
 	n.Health.Add(run.Check{Name: "etcd-space", Probe: func(context.Context) error { return server.Full() }})
 	gauge := func(name, help string, value func() int64) {
 		n.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{

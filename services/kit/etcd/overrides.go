@@ -51,7 +51,7 @@ func dialOverrides(_ context.Context, n *run.Node) ([]Override, error) {
 		return nil, err
 	}
 	for i, o := range overrides {
-		if overrides[i].Client, err = connect(n, flagOverrides, "etcd-connection-"+o.Name, o.Servers); err != nil {
+		if overrides[i].Client, err = connect(n, flagOverrides, "etcd-"+o.Name, o.Servers); err != nil {
 			return nil, err
 		}
 	}
@@ -102,6 +102,19 @@ func ParseOverrides(fs *pflag.FlagSet, v vocabulary.Vocabulary) (found []Overrid
 		found = append(found, Override{Name: gr.String(), Types: []resource.GroupResource{gr}, Servers: servers})
 	}
 	return found, nil
+}
+
+// ParseAnyOverrides does what ParseOverrides does, with the group names of either vocabulary, for
+// tools that examine or save a suite from outside.
+func ParseAnyOverrides(fs *pflag.FlagSet) ([]Override, error) {
+	found, err := ParseOverrides(fs, vocabulary.K8s())
+	if err == nil {
+		return found, nil
+	}
+	if found, other := ParseOverrides(fs, vocabulary.Platform()); other == nil {
+		return found, nil
+	}
+	return nil, err
 }
 
 // parseOverride parses one override, as in /events#https://host:2379.
