@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 
 	"github.com/portico-platform/portico/deploy/internal/terminal"
 	"github.com/portico-platform/portico/services/resource"
@@ -101,6 +104,9 @@ func TestWrongCalls(t *testing.T) {
 		"not encrypted":                      {"backup", "create", dir, "--etcd-servers=http://10.0.0.1:2379"},
 		"belong together":                    {"restore", dir, "--etcd-data-dir=" + dir},
 		"says what to make":                  {"restore", dir},
+		"--override needs --etcd-data-dir":   {"restore", dir, "--data-dir=" + dir + "/new", "--override=events"},
+		"/pods: cannot have an etcd":         {"backup", "create", dir, "--etcd-servers=http://localhost:1", "--etcd-servers-overrides=/pods#http://localhost:2"},
+		"localhost:1 is a server of":         {"backup", "create", dir, "--etcd-servers=http://localhost:1", "--etcd-servers-overrides=/events#http://localhost:1"},
 		"would go back":                      {"restore", dir, "--data-dir=" + dir, "--bump-revision=-1"},
 		`"../a" is no name of a folder`:      {"restore", dir, "--etcd-data-dir=" + dir, "--initial-cluster=../a=http://127.0.0.1:1"},
 		"--initial-cluster: URL scheme must": {"restore", dir, "--etcd-data-dir=" + dir, "--initial-cluster=a=nowhere"},
@@ -302,6 +308,75 @@ func TestSkip(t *testing.T) {
 	}
 	if _, err := r.skip(m, made.Add(-time.Hour)); err == nil {
 		t.Error("a backup of tomorrow is taken")
+	}
+}
+
+// serve starts an etcd of Events with two objects and returns its URL.
+func serve(t *testing.T) string {
+	t.Helper()
+	c := embed.NewConfig()
+	c.Dir, c.LogLevel, c.LogOutputs = t.TempDir(), "panic", []string{"/dev/null"}
+	c.ListenPeerUrls, c.ListenClientUrls = nil, []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
+	c.TickMs, c.ElectionMs = 10, 100
+	server, err := embed.StartEtcd(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	<-server.Server.ReadyNotify()
+	for _, name := range []string{"a", "b"} {
+		event := resource.Key{GroupResource: resource.GroupResource{Resource: "events"}, Namespace: "default", Name: name}
+		if _, err := v3client.New(server.Server).Put(t.Context(), event.Path(), `{"uid":"u","at":1}`+"\n{}"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return "http://" + server.Clients[0].Addr().String()
+}
+
+// TestOverrides saves two etcds in one backup and restores each on its own: the one of Events goes on after
+// its own revision. A backup without one of them is not made, and damage of one is damage of all.
+func TestOverrides(t *testing.T) {
+	dir, server := dataFolder(t)
+	revision := fill(t, server.Client)
+	defer mustClose(t, server)
+	flag := "--etcd-servers-overrides=/events#" + serve(t)
+	backups := t.TempDir()
+	folder := filepath.Join(backups, "backup")
+	if status, said := run(t, "backup", "create", folder, "--data-dir="+dir, flag+",batch/jobs#http://127.0.0.1:1"); status != 1 || !strings.Contains(said, "etcd jobs.batch: ") {
+		t.Errorf("without the etcd of jobs: %d %s", status, said)
+	}
+	if left, err := os.ReadDir(backups); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+	for said, words := range map[string][]string{
+		mustRun(t, "backup", "create", folder, "--data-dir="+dir, flag):                                     {"4 objects of 2 types; etcd events, revision 3: 2 objects of 1 types", "not of one moment"},
+		mustRun(t, "backup", "verify", folder):                                                              {"2 configmaps\n", "etcd events:\n       2 events\n"},
+		mustRun(t, "restore", folder, "--data-dir="+filepath.Join(backups, "home"), "--bump-revision=1000"): {"restored the main etcd", "--override=events"},
+		mustRun(t, "restore", folder, "--override=events", "--etcd-data-dir="+filepath.Join(backups, "events"), "--initial-cluster=e=http://127.0.0.1:1", "--bump-revision=1000"): {"restored etcd events", "after revision 1003"},
+	} {
+		for _, word := range words {
+			if !strings.Contains(said, word) {
+				t.Errorf("no %q in %s", word, said)
+			}
+		}
+	}
+	for data, want := range map[string]contents{
+		"home/etcd": {Revision: revision + 1000, Objects: map[string]int{"configmaps": 2, "things.example.com (custom)": 2}},
+		"events/e":  {Revision: 1003, Objects: map[string]int{"events": 2}},
+	} {
+		found, err := inspect(filepath.Join(backups, data, "member", "snap", "db"), nil)
+		if err != nil || found.Revision != want.Revision || differences(found.Objects, want.Objects) != "" {
+			t.Errorf("%s holds %+v, %v, want %+v", data, found, err, want)
+		}
+	}
+	if status, said := run(t, "restore", folder, "--override=leases", "--etcd-data-dir="+filepath.Join(backups, "leases"), "--initial-cluster=e=http://127.0.0.1:1"); status != 2 || !strings.Contains(said, "but these: events") {
+		t.Errorf("restored an etcd that is not there: %d %s", status, said)
+	}
+	if err := os.Truncate(filepath.Join(folder, "etcd-events.db"), 1000); err != nil {
+		t.Fatal(err)
+	}
+	if status, said := run(t, "restore", folder, "--data-dir="+filepath.Join(backups, "damaged")); status != 1 || !strings.Contains(said, "etcd-events.db is not as it was saved") {
+		t.Errorf("restored a damaged backup: %d %s", status, said)
 	}
 }
 

@@ -8,23 +8,25 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/portico-platform/portico/deploy/internal/home"
+	"github.com/portico-platform/portico/services/kit/etcd"
 )
 
 func createFlags(flags *pflag.FlagSet) action {
 	from := sourceFlags(flags)
 	return func(ctx context.Context, folder string, s streams) error {
-		source, dataDir, err := from()
+		place, err := from()
 		if err != nil {
 			return err
 		}
 		var made *manifest
 		if err := whole(folder, func(temporary string) error {
-			made, err = create(ctx, temporary, place{source, dataDir}, s)
+			made, err = create(ctx, temporary, place, s)
 			return err
 		}); err != nil {
 			return err
@@ -60,40 +62,35 @@ func whole(folder string, fill func(temporary string) error) error {
 	return syncDir(filepath.Dir(folder))
 }
 
-// place is where a suite is: the source of its snapshot, and its data folder if it has one.
+// place is where a suite is: the sources of its snapshots, and its data folder if it has one.
 type place struct {
-	source  source
-	dataDir string
+	main      source
+	overrides []overridden
+	dataDir   string
 }
 
-// create fills the folder of a backup. The time that it names is before the snapshot.
+// overridden is the source of the snapshot of an override.
+type overridden struct {
+	etcd.Override
+	source source
+}
+
+// create fills the folder of a backup. The time that it names is before all snapshots.
 func create(ctx context.Context, folder string, from place, s streams) (*manifest, error) {
 	m := &manifest{Version: formatVersion, Created: time.Now().UTC().Truncate(time.Second), Files: map[string]string{}}
-	var least int64
-	snapshot := filepath.Join(folder, snapshotFile)
-	reading := s.bar("snapshot", 0)
-	defer reading.End()
-	err := writeFile(snapshot, func(w io.Writer) (err error) {
-		least, err = from.source(ctx, w, reading)
-		return err
-	})
-	if err != nil {
-		return nil, err
+	sources := []source{from.main}
+	for _, o := range from.overrides {
+		one := override{Name: o.Name}
+		for _, gr := range o.Types {
+			one.Types = append(one.Types, gr.String())
+		}
+		m.Overrides, sources = append(m.Overrides, one), append(sources, o.source)
 	}
-	reading.End()
-	bar := s.bar("checking", 3*sizeOf(snapshot)) // read three times
-	defer bar.End()
-	if err := checkSum(snapshot, bar); err != nil {
-		return nil, err
-	}
-	if m.contents, err = inspect(snapshot, bar); err != nil {
-		return nil, err
-	}
-	if m.Revision < least {
-		return nil, fmt.Errorf("the snapshot is of revision %d, and etcd was at %d before", m.Revision, least)
-	}
-	if m.Files[snapshotFile], err = hashFile(snapshot, bar); err != nil {
-		return nil, err
+	for i, d := range m.databases() {
+		var err error
+		if m.Files[d.file], err = d.save(ctx, folder, sources[i], s); err != nil {
+			return nil, d.failed(err)
+		}
 	}
 	if from.dataDir != "" {
 		if err := saveHome(folder, from.dataDir, m.Files); err != nil {
@@ -108,6 +105,45 @@ func create(ctx context.Context, folder string, from place, s streams) (*manifes
 		_, err := w.Write(append(content, '\n'))
 		return err
 	})
+}
+
+// save takes the snapshot, checks it, notes what is in it and returns its SHA-256.
+func (d database) save(ctx context.Context, folder string, from source, s streams) (sum string, err error) {
+	var least int64
+	snapshot := filepath.Join(folder, d.file)
+	reading := s.bar(d.label("snapshot"), 0)
+	defer reading.End()
+	err = writeFile(snapshot, func(w io.Writer) (err error) {
+		least, err = from(ctx, w, reading)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	reading.End()
+	bar := s.bar(d.label("checking"), 3*sizeOf(snapshot)) // read three times
+	defer bar.End()
+	if err := checkSum(snapshot, bar); err != nil {
+		return "", err
+	}
+	if *d.contents, err = inspect(snapshot, bar); err != nil {
+		return "", err
+	}
+	if d.Revision < least {
+		return "", fmt.Errorf("the snapshot is of revision %d, and etcd was at %d before", d.Revision, least)
+	}
+	return hashFile(snapshot, bar)
+}
+
+// label adds the name of an override to the label of a bar.
+func (d database) label(text string) string { return strings.TrimSpace(text + " " + d.name) }
+
+// failed adds the name of an override to an error.
+func (d database) failed(err error) error {
+	if d.name == "" {
+		return err
+	}
+	return fmt.Errorf("etcd %s: %w", d.name, err)
 }
 
 // saveHome copies the files of an all-in-one's data folder that are as much part of the

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/portico-platform/portico/deploy/internal/progress"
@@ -31,6 +32,16 @@ type manifest struct {
 	Created time.Time `json:"created"`
 	// Files are the SHA-256 of all other files, by their path.
 	Files map[string]string `json:"files"`
+	// contents are those of the main etcd.
+	contents
+	Overrides []override `json:"overrides,omitempty"`
+}
+
+// override is an etcd of --etcd-servers-overrides.
+type override struct {
+	Name string `json:"name"`
+	// Types are the resource types that the flag names for it.
+	Types []string `json:"types"`
 	contents
 }
 
@@ -46,13 +57,57 @@ type contents struct {
 	written int64
 }
 
+// database is the snapshot of one etcd.
+type database struct {
+	name string // of an override; empty for the main etcd
+	file string
+	*contents
+}
+
+// databases returns the main etcd and those of overrides, in the order of the manifest.
+func (m *manifest) databases() []database {
+	all := []database{{"", snapshotFile, &m.contents}}
+	for i := range m.Overrides {
+		o := &m.Overrides[i]
+		all = append(all, database{o.Name, "etcd-" + o.Name + ".db", &o.contents})
+	}
+	return all
+}
+
+// database returns that of an override, or that of the main etcd if the name is empty.
+func (m *manifest) database(name string) (database, error) {
+	var names []string
+	for _, d := range m.databases() {
+		if d.name == name {
+			return d, nil
+		}
+		names = append(names, d.name)
+	}
+	if len(names) == 1 {
+		return database{}, usagef("--override: the backup has no etcd of an override")
+	}
+	return database{}, usagef("--override: the backup has no etcd %q, but these: %s", name, strings.Join(names[1:], ", "))
+}
+
 // String returns a line for people.
 func (m *manifest) String() string {
+	text := fmt.Sprintf("revision %d of %s: %s", m.Revision, m.Created.Format(time.RFC3339), m.contents)
+	for _, o := range m.Overrides {
+		text += fmt.Sprintf("; etcd %s, revision %d: %s", o.Name, o.Revision, o.contents)
+	}
+	if len(m.Overrides) > 0 {
+		text += "; each etcd is consistent in itself, and they are not of one moment"
+	}
+	return text
+}
+
+// String returns how many objects there are.
+func (c contents) String() string {
 	total := 0
-	for _, n := range m.Objects {
+	for _, n := range c.Objects {
 		total += n
 	}
-	return fmt.Sprintf("revision %d of %s: %d objects of %d types", m.Revision, m.Created.Format(time.RFC3339), total, len(m.Objects))
+	return fmt.Sprintf("%d objects of %d types", total, len(c.Objects))
 }
 
 func readManifest(folder string) (*manifest, error) {
@@ -72,8 +127,15 @@ func readManifest(folder string) (*manifest, error) {
 	if m.Version != formatVersion {
 		return nil, fmt.Errorf("%s: version %d of the format, and this program knows version %d", manifestFile, m.Version, formatVersion)
 	}
-	if m.Files[snapshotFile] == "" {
-		return nil, fmt.Errorf("%s: %s is missing in the list of files", manifestFile, snapshotFile)
+	named := map[string]bool{}
+	for _, d := range m.databases() {
+		if m.Files[d.file] == "" {
+			return nil, fmt.Errorf("%s: %s is missing in the list of files", manifestFile, d.file)
+		}
+		if named[d.name] {
+			return nil, fmt.Errorf("%s: two overrides are named %q", manifestFile, d.name)
+		}
+		named[d.name] = true
 	}
 	return m, nil
 }

@@ -27,6 +27,7 @@ const (
 // restoration is what one call of restore makes.
 type restoration struct {
 	dataDir, etcdDir string
+	override         string        // the etcd to restore; empty for the main one
 	cluster          types.URLsMap // peer URLs of the members, by their names
 	bump             int64
 }
@@ -35,6 +36,7 @@ func restoreFlags(flags *pflag.FlagSet) action {
 	r := &restoration{}
 	flags.StringVar(&r.dataDir, "data-dir", "", "data `folder` of an all-in-one to make; it must not exist, or be empty")
 	flags.StringVar(&r.etcdDir, "etcd-data-dir", "", "`folder` to make with a data folder for each member of an etcd cluster; it must not exist, or be empty")
+	flags.StringVar(&r.override, "override", "", "`name` of the etcd of an override in the backup, as in events, to restore instead of the main etcd; needs --etcd-data-dir")
 	cluster := flags.String("initial-cluster", "", "names and peer `URLs` of all members, as in etcd-1=https://etcd-1:2380,etcd-2=https://etcd-2:2380")
 	flags.Int64Var(&r.bump, "bump-revision", 0, "how many `revisions` to skip; 0: more than can have been written since the backup was made")
 	return func(_ context.Context, folder string, s streams) (err error) {
@@ -43,6 +45,8 @@ func restoreFlags(flags *pflag.FlagSet) action {
 			return usagef("either --data-dir or --etcd-data-dir says what to make")
 		case (r.etcdDir == "") != (*cluster == ""):
 			return usagef("--etcd-data-dir and --initial-cluster belong together")
+		case r.override != "" && r.etcdDir == "":
+			return usagef("--override needs --etcd-data-dir: an all-in-one has no etcd of an override in its data folder")
 		case r.bump < 0:
 			return usagef("--bump-revision: %d would go back", r.bump)
 		}
@@ -68,8 +72,12 @@ func (r *restoration) run(folder string, m *manifest, s streams) error {
 	if err != nil {
 		return err
 	}
+	d, err := m.database(r.override)
+	if err != nil {
+		return err
+	}
 	// A cluster with another id is another one to all who knew the lost one.
-	g := goal{manifest: m, folder: folder, revision: m.Revision + bump, token: "restored-" + rand.Text(), streams: s}
+	g := goal{database: d, files: m.Files, folder: folder, revision: d.Revision + bump, token: "restored-" + rand.Text(), streams: s}
 	if r.dataDir == "" {
 		err = whole(r.etcdDir, func(temporary string) error {
 			for name := range r.cluster {
@@ -85,8 +93,21 @@ func (r *restoration) run(folder string, m *manifest, s streams) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.out, "restored %s in %s; it goes on after revision %d\n", m, r.dataDir+r.etcdDir, g.revision)
-	return err
+	what, others := "the main etcd", []string{}
+	if d.name != "" {
+		what = "etcd " + d.name
+	}
+	for _, other := range m.databases() {
+		if other.name != "" && other.name != d.name {
+			others = append(others, "--override="+other.name)
+		}
+	}
+	fmt.Fprintf(s.out, "restored %s, revision %d of %s: %s, in %s; it goes on after revision %d\n",
+		what, d.Revision, m.Created.Format(time.RFC3339), d.contents, r.dataDir+r.etcdDir, g.revision)
+	if len(others) > 0 {
+		fmt.Fprintf(s.out, "the backup also has other etcds, which are restored on their own: %s\n", strings.Join(others, ", "))
+	}
+	return nil
 }
 
 // skip returns how many revisions to skip.
@@ -101,10 +122,11 @@ func (r *restoration) skip(m *manifest, now time.Time) (int64, error) {
 	return bumpLeast + bumpPerSecond*int64(max(0, age).Seconds()), nil
 }
 
-// goal is what a restored suite has to hold: what is in the folder of a backup, from a
+// goal is what a restored etcd has to hold: what is in the folder of a backup, from a
 // revision on, in a cluster of its own.
 type goal struct {
-	*manifest
+	database
+	files         map[string]string // of the manifest
 	folder, token string
 	revision      int64
 	streams       streams
@@ -112,7 +134,7 @@ type goal struct {
 
 // restoreHome makes the data folder of an all-in-one.
 func (g goal) restoreHome(dir string) error {
-	for name := range g.Files {
+	for name := range g.files {
 		local, ok := strings.CutPrefix(name, homeDir+"/")
 		if !ok {
 			continue
@@ -134,7 +156,7 @@ func (g goal) restoreHome(dir string) error {
 
 // restore makes the data folder of a member of etcd, and reads what is in it.
 func (g goal) restore(dir, name string, cluster types.URLsMap) error {
-	saved, restored := filepath.Join(g.folder, snapshotFile), filepath.Join(dir, "member", "snap", "db")
+	saved, restored := filepath.Join(g.folder, g.file), filepath.Join(dir, "member", "snap", "db")
 	bar := g.streams.bar("restoring "+name, 2*sizeOf(saved)) // written and read
 	defer bar.End()
 	written := bar.Follow(func() int64 { return sizeOf(restored) })

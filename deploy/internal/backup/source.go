@@ -2,6 +2,7 @@ package backup
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -26,36 +27,57 @@ const memberTimeout = 5 * time.Second
 // bytes.
 type source func(ctx context.Context, w io.Writer, bar *progress.Bar) (least int64, err error)
 
-// sourceFlags declares where a suite is, and returns what makes its source, with the data
-// folder when that is what was named.
-func sourceFlags(flags *pflag.FlagSet) func() (source, string, error) {
+// sourceFlags declares where a suite is, and returns what makes its place.
+func sourceFlags(flags *pflag.FlagSet) func() (place, error) {
 	dir := flags.String("data-dir", "", "data `folder` of an all-in-one, which may run")
 	etcd.Flags(flags)
-	return func() (source, string, error) {
+	etcd.OverrideFlag(flags)
+	return func() (place, error) {
 		servers, err := flags.GetStringSlice("etcd-servers")
 		if err != nil {
-			return nil, "", err
+			return place{}, err
 		}
+		at := place{dataDir: *dir}
 		switch {
 		case (*dir == "") == (len(servers) == 0):
-			return nil, "", usagef("either --data-dir or --etcd-servers says where the suite is")
+			return place{}, usagef("either --data-dir or --etcd-servers says where the suite is")
 		case *dir != "":
 			if _, err := os.Stat(filepath.Join(*dir, "etcd", "member")); err != nil {
-				return nil, "", usagef("--data-dir: there is no etcd in it: %v", err)
+				return place{}, usagef("--data-dir: there is no etcd in it: %v", err)
 			}
-			return fromFolder(*dir), *dir, nil
+			at.main = fromFolder(*dir)
+		default:
+			security, err := etcd.Security(servers, flags)
+			if err != nil {
+				return place{}, usagef("%v", err)
+			}
+			at.main = fromServers(servers, security)
 		}
-		security, err := etcd.Security(servers, flags)
-		if err != nil {
-			return nil, "", usagef("%v", err)
-		}
-		return fromServers(servers, clientv3.Config{TLS: security, Logger: zap.NewNop(), DialTimeout: memberTimeout}), "", nil
+		at.overrides, err = overrideSources(flags)
+		return at, err
 	}
+}
+
+// overrideSources returns the sources of --etcd-servers-overrides.
+func overrideSources(flags *pflag.FlagSet) (sources []overridden, err error) {
+	overrides, err := etcd.ParseAnyOverrides(flags)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	for _, o := range overrides {
+		security, err := o.Security(flags)
+		if err != nil {
+			return nil, usagef("%v", err)
+		}
+		sources = append(sources, overridden{o, fromServers(o.Servers, security)})
+	}
+	return sources, nil
 }
 
 // fromServers takes the snapshot of the first member that gives one. It holds everything
 // that was acknowledged before, whichever member that is.
-func fromServers(servers []string, config clientv3.Config) source {
+func fromServers(servers []string, security *tls.Config) source {
+	config := clientv3.Config{TLS: security, Logger: zap.NewNop(), DialTimeout: memberTimeout}
 	return func(ctx context.Context, w io.Writer, bar *progress.Bar) (int64, error) {
 		var failures []error
 		for _, server := range servers {

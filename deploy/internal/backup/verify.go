@@ -23,22 +23,30 @@ func verifyFlags(*pflag.FlagSet) action {
 		if err != nil {
 			return err
 		}
-		for _, name := range slices.Sorted(maps.Keys(m.Objects)) {
-			fmt.Fprintf(s.out, "%8d %s\n", m.Objects[name], name)
+		for _, d := range m.databases() {
+			if d.name != "" {
+				fmt.Fprintf(s.out, "etcd %s:\n", d.name)
+			}
+			for _, name := range slices.Sorted(maps.Keys(d.Objects)) {
+				fmt.Fprintf(s.out, "%8d %s\n", d.Objects[name], name)
+			}
 		}
 		_, err = fmt.Fprintf(s.out, "%s is whole: %s\n", folder, m)
 		return err
 	}
 }
 
-// verify checks all files of a backup and counts what is in its database.
+// verify checks all files of a backup and counts what is in its databases.
 func verify(folder string, s streams) (*manifest, error) {
 	m, err := readManifest(folder)
 	if err != nil {
 		return nil, err
 	}
-	snapshot := filepath.Join(folder, snapshotFile)
-	bar := s.bar("checking", 3*sizeOf(snapshot)) // read three times
+	total := int64(0)
+	for _, d := range m.databases() {
+		total += sizeOf(filepath.Join(folder, d.file))
+	}
+	bar := s.bar("checking", 3*total) // read three times
 	defer bar.End()
 	for name, want := range m.Files {
 		if !filepath.IsLocal(filepath.FromSlash(name)) {
@@ -52,21 +60,32 @@ func verify(folder string, s streams) (*manifest, error) {
 			return nil, fmt.Errorf("%s is not as it was saved: its SHA-256 is %s, not %s", name, got, want)
 		}
 	}
+	for _, d := range m.databases() {
+		if err := d.verify(folder, bar); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// verify compares a snapshot with what the manifest says.
+func (d database) verify(folder string, bar *progress.Bar) error {
+	snapshot := filepath.Join(folder, d.file)
 	if err := checkSum(snapshot, bar); err != nil {
-		return nil, err
+		return d.failed(err)
 	}
 	found, err := inspect(snapshot, bar)
 	if err != nil {
-		return nil, err
+		return d.failed(err)
 	}
-	if found.Revision != m.Revision {
-		return nil, fmt.Errorf("%s is at revision %d, and %s names %d", snapshotFile, found.Revision, manifestFile, m.Revision)
+	if found.Revision != d.Revision {
+		return fmt.Errorf("%s is at revision %d, and %s names %d", d.file, found.Revision, manifestFile, d.Revision)
 	}
-	if different := differences(m.Objects, found.Objects); different != "" {
-		return nil, fmt.Errorf("%s holds other objects than %s names: %s", snapshotFile, manifestFile, different)
+	if different := differences(d.Objects, found.Objects); different != "" {
+		return fmt.Errorf("%s holds other objects than %s names: %s", d.file, manifestFile, different)
 	}
-	m.written = found.written
-	return m, nil
+	d.written = found.written
+	return nil
 }
 
 // checkSum compares a snapshot with the SHA-256 that etcd has written after it: without

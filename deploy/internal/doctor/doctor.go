@@ -109,26 +109,25 @@ func (e *examination) command(ctx context.Context, args []string, out io.Writer)
 	bus := flags.String("nats-url", "", "`URLs` of the NATS servers, with commas between; its users are those of --pki")
 	output := flags.String("output", "text", "`form` of the findings: text or json")
 	etcd.Flags(flags)
+	etcd.OverrideFlag(flags)
 	if err := flags.Parse(args); errors.Is(err, pflag.ErrHelp) {
 		_, err := fmt.Fprintf(out, "%s\nFlags:\n%s", manual, flags.FlagUsages())
 		return err
 	} else if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	servers, _ := flags.GetStringSlice("etcd-servers")
+	clusters, err := etcdClusters(flags)
 	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", errUsage, err)
 	case flags.NArg() > 0:
 		return fmt.Errorf("%w: unexpected argument %q", errUsage, flags.Arg(0))
 	case *output != "text" && *output != "json":
 		return fmt.Errorf("%w: --output: %q is neither text nor json", errUsage, *output)
 	case *bus != "" && *identities == "":
 		return fmt.Errorf("%w: --nats-url needs --pki, where the users of NATS are", errUsage)
-	case *kubeconfig == "" && *identities == "" && len(*processes)+len(servers) == 0:
+	case *kubeconfig == "" && *identities == "" && len(*processes)+len(clusters) == 0:
 		return fmt.Errorf("%w: nothing to examine: give --kubeconfig, --status-addresses, --etcd-servers or --pki", errUsage)
-	}
-	security, err := etcd.Security(servers, flags)
-	if err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	if *kubeconfig != "" {
 		if err := e.frontDoor(ctx, *kubeconfig); err != nil {
@@ -138,8 +137,8 @@ func (e *examination) command(ctx context.Context, args []string, out io.Writer)
 	if len(*processes) > 0 {
 		e.processes(ctx, *processes)
 	}
-	if len(servers) > 0 {
-		e.etcd(ctx, servers, security)
+	for _, c := range clusters {
+		e.etcd(ctx, c)
 	}
 	if *identities != "" {
 		e.identities(*identities)

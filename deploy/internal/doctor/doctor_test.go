@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -27,6 +28,8 @@ func TestWrongCalls(t *testing.T) {
 		"not encrypted":               {"--etcd-servers=http://10.0.0.1:2379"},
 		"--kubeconfig: stat /none":    {"--kubeconfig=/none"},
 		"--etcd-servers: \"nowhere\"": {"--etcd-servers=nowhere"},
+		"events is named twice":       {"--etcd-servers-overrides=/events#http://localhost:2,/events#http://localhost:3"},
+		"use https://etcd.example":    {"--etcd-servers-overrides=coordination.platform.io/leases#http://etcd.example:2379"},
 	} {
 		var out, errs bytes.Buffer
 		if status := Main(t.Context(), args, &out, &errs); status != 2 || !strings.Contains(errs.String(), want) {
@@ -176,6 +179,9 @@ func TestPages(t *testing.T) {
 		"FAIL watch-hub: none of 1 hubs":        "portico_watchhub_publishes 0\n",
 		"portico_store_mirror_revision is 3999": metrics + "portico_store_mirror_revision 1001\n",
 		"FAIL":                                  "this is no metric\n",
+		"FAIL overrides: none (":                metrics + "portico_store_mirror_revision{etcd=\"main\"} 5000\nportico_store_mirror_revision{etcd=\"events\"} 9000\n",
+		"etcd events has raised an alarm":       metrics + "portico_store_etcd_alarms{etcd=\"main\"} 0\nportico_store_etcd_alarms{etcd=\"events\"} 1\n",
+		"mirror_revision events is 1999 behind": "portico_watchhub_publishes 1\n" + ofTwo("watchhub_revision", 9000, 7000) + ofTwo("store_mirror_revision", 9000, 5001),
 		"were refused in the last minutes":      metrics + "portico_changes_alarm 1\n",
 		"uses 97 % of its quota":                metrics + "portico_etcd_quota_bytes 100\nportico_etcd_database_used_bytes 97\n",
 		"3 calls of /x were refused":            metrics + "# TYPE portico_rpc_server_seconds histogram\nportico_rpc_server_seconds_bucket{method=\"/x\",code=\"PermissionDenied\",le=\"+Inf\"} 3\nportico_rpc_server_seconds_sum{method=\"/x\",code=\"PermissionDenied\"} 1\nportico_rpc_server_seconds_count{method=\"/x\",code=\"PermissionDenied\"} 3\n",
@@ -196,6 +202,11 @@ func TestPages(t *testing.T) {
 			t.Errorf("%q: found\n%s", want, out.String())
 		}
 	}
+}
+
+// ofTwo returns a metric of the main etcd and that of Events.
+func ofTwo(name string, main, events int) string {
+	return fmt.Sprintf("portico_%s{etcd=\"main\"} %d\nportico_%s{etcd=\"events\"} %d\n", name, main, name, events)
 }
 
 // all returns all findings as lines.

@@ -6,22 +6,63 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"github.com/portico-platform/portico/services/kit/etcd"
 )
 
-// etcd asks every member for its state, and compares them.
-func (e *examination) etcd(ctx context.Context, servers []string, security *tls.Config) {
+// etcdCluster is the main etcd, or one of --etcd-servers-overrides.
+type etcdCluster struct {
+	name     string // of an override; empty for the main etcd
+	servers  []string
+	security *tls.Config
+}
+
+// etcdClusters returns what the flags name.
+func etcdClusters(flags *pflag.FlagSet) (all []etcdCluster, err error) {
+	servers, _ := flags.GetStringSlice("etcd-servers")
+	overrides, err := etcd.ParseAnyOverrides(flags)
+	if err != nil {
+		return nil, err
+	}
+	security, err := etcd.Security(servers, flags)
+	if err != nil {
+		return nil, err
+	}
+	if len(servers) > 0 {
+		all = append(all, etcdCluster{"", servers, security})
+	}
+	for _, o := range overrides {
+		if security, err = o.Security(flags); err != nil {
+			return nil, err
+		}
+		all = append(all, etcdCluster{o.Name, o.Servers, security})
+	}
+	return all, nil
+}
+
+// subject adds the name of an override to what a finding is about.
+func (c etcdCluster) subject(of string) string {
+	if c.name == "" {
+		return of
+	}
+	return of + " (etcd " + c.name + ")"
+}
+
+// etcd asks every member of a cluster for its state, and compares them.
+func (e *examination) etcd(ctx context.Context, c etcdCluster) {
 	states := map[string]*clientv3.StatusResponse{}
-	for _, server := range servers {
-		state, err := member(ctx, server, security)
+	for _, server := range c.servers {
+		state, err := member(ctx, server, c.security)
 		if err != nil {
-			e.bad(Finding{Fail, "etcd", server, err.Error(), "see whether this member runs, and whether its certificate and the one shown to it are good"})
+			e.bad(Finding{Fail, "etcd", c.subject(server), err.Error(), "see whether this member runs, and whether its certificate and the one shown to it are good"})
 			continue
 		}
 		states[server] = state
-		e.member(server, state)
+		e.member(c.subject(server), state)
 	}
 	if len(states) < 2 {
 		return
@@ -32,14 +73,14 @@ func (e *examination) etcd(ctx context.Context, servers []string, security *tls.
 		newest = max(newest, s.RaftAppliedIndex)
 	}
 	if len(leaders) > 1 {
-		e.bad(Finding{Warn, "etcd", "members", "they do not agree about their leader", "ask again; if it stays, see whether they reach each other"})
+		e.bad(Finding{Warn, "etcd", c.subject("members"), "they do not agree about their leader", "ask again; if it stays, see whether they reach each other"})
 	}
 	if len(versions) > 1 {
-		e.bad(Finding{Warn, "etcd", "members", "they are of different versions", "finish the upgrade of etcd"})
+		e.bad(Finding{Warn, "etcd", c.subject("members"), "they are of different versions", "finish the upgrade of etcd"})
 	}
 	for server, s := range states {
 		if newest-s.RaftAppliedIndex > behind {
-			e.bad(Finding{Warn, "etcd", server, fmt.Sprintf("%d entries behind the others", newest-s.RaftAppliedIndex), "look at its disk and the network to the leader"})
+			e.bad(Finding{Warn, "etcd", c.subject(server), fmt.Sprintf("%d entries behind the others", newest-s.RaftAppliedIndex), "look at its disk and the network to the leader"})
 		}
 	}
 }
@@ -60,7 +101,7 @@ func member(ctx context.Context, server string, security *tls.Config) (*clientv3
 }
 
 // member judges the state of one.
-func (e *examination) member(server string, s *clientv3.StatusResponse) {
+func (e *examination) member(subject string, s *clientv3.StatusResponse) {
 	for _, alarm := range s.Errors {
 		advice := "see etcd's log"
 		switch {
@@ -69,17 +110,17 @@ func (e *examination) member(server string, s *clientv3.StatusResponse) {
 		case strings.Contains(alarm, etcdserverpb.AlarmType_CORRUPT.String()):
 			advice = "members differ: replace the one that is wrong, or restore a backup: docs/operations/backup.md"
 		}
-		e.bad(Finding{Fail, "etcd", server, "alarm: " + alarm, advice})
+		e.bad(Finding{Fail, "etcd", subject, "alarm: " + alarm, advice})
 	}
 	switch {
 	case s.Leader == 0:
-		e.bad(Finding{Fail, "etcd", server, "has no leader", "see whether most members run and reach each other"})
+		e.bad(Finding{Fail, "etcd", subject, "has no leader", "see whether most members run and reach each other"})
 	case s.IsLearner:
-		e.bad(Finding{Warn, "etcd", server, "is a learner", "promote it once it has caught up"})
+		e.bad(Finding{Warn, "etcd", subject, "is a learner", "promote it once it has caught up"})
 	case len(s.Errors) == 0:
-		e.ok("etcd", server, "version %s, no alarm", s.Version)
+		e.ok("etcd", subject, "version %s, no alarm", s.Version)
 	}
 	if s.DbSizeQuota > 0 {
-		e.room(server, float64(s.DbSizeInUse)/float64(s.DbSizeQuota), "etcd's --quota-backend-bytes")
+		e.room(subject, float64(s.DbSizeInUse)/float64(s.DbSizeQuota), "etcd's --quota-backend-bytes")
 	}
 }

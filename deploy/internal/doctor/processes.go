@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -74,6 +75,7 @@ func (e *examination) processes(ctx context.Context, addresses []string) {
 		e.hidden(p)
 	}
 	e.publishers(pages)
+	e.overrides(pages)
 	e.lag(ctx, pages)
 }
 
@@ -213,8 +215,10 @@ func (e *examination) storage(p page) {
 				"docs/storage.md says what to do with them"})
 		}
 	}
-	if alarms, _ := p.value("portico_store_etcd_alarms"); alarms > 0 {
-		e.bad(Finding{Fail, "etcd", p.address, "etcd has raised an alarm: writes are refused", "docs/storage.md says how to make room"})
+	for name, alarms := range p.values("portico_store_etcd_alarms", "etcd") {
+		if alarms > 0 {
+			e.bad(Finding{Fail, "etcd", p.address, strings.TrimSpace("etcd "+name) + " has raised an alarm: writes are refused", "docs/storage.md says how to make room"})
+		}
 	}
 	if quota, _ := p.value("portico_etcd_quota_bytes"); quota > 0 {
 		used, _ := p.value("portico_etcd_database_used_bytes")
@@ -272,43 +276,65 @@ func (e *examination) publishers(pages []page) {
 	}
 }
 
-// lag compares the revisions of hubs and stores. What seems to lag has a second chance: the
+// revisions are the metrics with the revisions of hubs and stores, by etcd if there are several.
+var revisions = []string{"portico_watchhub_revision", "portico_store_mirror_revision"}
+
+// overrides compares which etcds hubs and stores use.
+func (e *examination) overrides(pages []page) {
+	by := map[string][]string{}
+	for _, p := range pages {
+		for _, name := range revisions {
+			if names := p.values(name, "etcd"); len(names) > 0 {
+				used := strings.Join(slices.Sorted(maps.Keys(names)), ", ")
+				by[used] = append(by[used], p.address)
+			}
+		}
+	}
+	var found []string
+	for _, used := range slices.Sorted(maps.Keys(by)) {
+		found = append(found, fmt.Sprintf("%s (%s)", cmp.Or(used, "none"), strings.Join(slices.Compact(by[used]), ", ")))
+	}
+	if len(by) > 1 {
+		e.bad(Finding{Fail, "skew", "overrides", strings.Join(found, "; "), "give stores and watch hubs the same --etcd-servers-overrides: watches of these resources are broken"})
+	}
+}
+
+// lag compares the revisions of hubs and stores of each etcd. What seems to lag has a second chance: the
 // pages are not of one moment.
 func (e *examination) lag(ctx context.Context, pages []page) {
-	names := []string{"portico_watchhub_revision", "portico_store_mirror_revision"}
-	newest := 0.0
+	newest := map[string]float64{}
 	for _, p := range pages {
-		for _, name := range names {
-			value, _ := p.value(name)
-			newest = max(newest, value)
+		for _, metric := range revisions {
+			for etcd, value := range p.values(metric, "etcd") {
+				newest[etcd] = max(newest[etcd], value)
+			}
 		}
 	}
 	for _, p := range pages {
-		for _, name := range names {
-			value, has := p.value(name)
-			if !has {
-				continue
-			}
-			if newest-value > behind {
-				value = later(ctx, p.address, name, value)
-			}
-			if newest-value > behind {
-				e.bad(Finding{Warn, "lag", p.address, fmt.Sprintf("%s is %.0f behind", name, newest-value), "look at its CPU and memory, at etcd and at the rate of writes"})
-			} else {
-				e.ok("lag", p.address, "%s is up to date", name)
+		for _, metric := range revisions {
+			for etcd, value := range p.values(metric, "etcd") {
+				if newest[etcd]-value > behind {
+					value = later(ctx, p.address, metric, etcd, value)
+				}
+				name := strings.TrimSpace(metric + " " + etcd)
+				if newest[etcd]-value > behind {
+					e.bad(Finding{Warn, "lag", p.address, fmt.Sprintf("%s is %.0f behind", name, newest[etcd]-value), "look at its CPU and memory, at etcd and at the rate of writes"})
+				} else {
+					e.ok("lag", p.address, "%s is up to date", name)
+				}
 			}
 		}
 	}
 }
 
-// later returns the value of a metric a moment later.
-func later(ctx context.Context, address, name string, value float64) float64 {
+// later returns the value of a metric of one etcd a moment later.
+func later(ctx context.Context, address, name, etcd string, value float64) float64 {
 	select {
 	case <-time.After(lagPause):
 	case <-ctx.Done():
 	}
 	if p, err := scrape(ctx, &http.Client{Timeout: timeout}, address); err == nil {
-		value, _ = p.value(name)
+		value = p.values(name, "etcd")[etcd]
 	}
 	return value
 }
