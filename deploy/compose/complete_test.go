@@ -1,11 +1,18 @@
 package compose
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+
+	"github.com/portico-platform/portico/services/kit/etcd"
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // TestEveryServiceIsAContainer checks that each program of the workspace has an image, a
@@ -29,6 +36,67 @@ func TestEveryServiceIsAContainer(t *testing.T) {
 			}
 			if !strings.Contains(strings.ReplaceAll(string(content), "(frontdoor ", " frontdoor "), want) {
 				t.Errorf("%s does not name %s", file, name)
+			}
+		}
+	}
+}
+
+// commands returns the arguments of each service as Compose passes them, with these variables.
+func commands(t *testing.T, variables map[string]string) map[string][]string {
+	t.Helper()
+	content, err := os.ReadFile("compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Services map[string]struct{ Command []string }
+	}
+	if err := yaml.Unmarshal(content, &file); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][]string{}
+	for name, service := range file.Services {
+		for _, arg := range service.Command {
+			found[name] = append(found[name], os.Expand(arg, func(expression string) string {
+				variable, value, _ := strings.Cut(expression, ":-")
+				return cmp.Or(variables[variable], value)
+			}))
+		}
+	}
+	return found
+}
+
+// TestOverrides: the variable gives the store and the watch hub an etcd of single resources; without it
+// they have none.
+func TestOverrides(t *testing.T) {
+	for value, want := range map[string][]string{
+		"": nil,
+		"/events#https://events-1:2379;https://events-2:2379,coordination.k8s.io/leases#https://leases-1:2379": {"events https://events-1:2379 https://events-2:2379", "leases.coordination.k8s.io https://leases-1:2379"},
+	} {
+		all := commands(t, map[string]string{"PORTICO_ETCD_SERVERS_OVERRIDES": value})
+		for _, name := range []string{"store", "watch-hub"} {
+			flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
+			flags.ParseErrorsAllowlist.UnknownFlags = true
+			etcd.Flags(flags)
+			etcd.OverrideFlag(flags)
+			if err := flags.Parse(all[name]); err != nil {
+				t.Fatal(err)
+			}
+			overrides, err := etcd.ParseOverrides(flags, vocabulary.K8s())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var found []string
+			for _, o := range overrides {
+				found = append(found, o.Name+" "+strings.Join(o.Servers, " "))
+			}
+			if main, _ := flags.GetStringSlice("etcd-servers"); len(main) != 3 || !slices.Equal(found, want) {
+				t.Errorf("%s with %q: %q, want %q, beside %q", name, value, found, want, main)
+			}
+		}
+		for name, args := range all {
+			if used := slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--etcd-servers=") }); used != (name == "store" || name == "watch-hub") {
+				t.Errorf("%s uses etcd: %v", name, used)
 			}
 		}
 	}

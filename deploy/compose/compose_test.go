@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +68,7 @@ func TestCompose(t *testing.T) {
 	c := start(t)
 	t.Run("kubectl", c.testKubectl)
 	t.Run("admission configuration", c.testAdmissionConfiguration)
+	t.Run("etcd overrides", c.testOverrides)
 	t.Run("revocations", c.testRevocations)
 	t.Run("hardened", c.testHardened)
 	t.Run("faults", c.testFaults)
@@ -203,6 +205,16 @@ func (c *containers) testAdmissionConfiguration(t *testing.T) {
 	_, err := c.client.CoreV1().PersistentVolumeClaims("default").Create(t.Context(), claim, metav1.CreateOptions{})
 	if err == nil || !strings.Contains(err.Error(), "insufficient quota") {
 		t.Errorf("a claim without a quota: %v, want a refusal", err)
+	}
+}
+
+// testOverrides renders the suite with the variable of overrides, as Compose does.
+func (c *containers) testOverrides(t *testing.T) {
+	const value = "/events#https://events-1:2379;https://events-2:2379"
+	with := *c
+	with.env = append(slices.Clone(c.env), "PORTICO_ETCD_SERVERS_OVERRIDES="+value)
+	if n := strings.Count(with.run(t, "./compose", "config"), "--etcd-servers-overrides="+value); n != 2 {
+		t.Errorf("%d services have the overrides, want the store and the watch hub", n)
 	}
 }
 
