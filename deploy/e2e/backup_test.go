@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
@@ -72,7 +73,7 @@ type drill struct {
 }
 
 func (d *drill) run(t *testing.T, restore func(backup string)) {
-	maps := d.informer(t)
+	maps := followed(t, d.client(), configMaps())
 	fillThings(t, d.Cluster, 20)
 	ok(t, d.Cluster, post(configMapPath, mapNamed("kept")))
 	saved, _ := listed(t, d.Cluster)
@@ -183,9 +184,10 @@ func (f lasting) has(name string) bool {
 	return found
 }
 
-func (d *drill) informer(t *testing.T) lasting {
+// followed starts an informer.
+func followed(t *testing.T, client dynamic.Interface, of schema.GroupVersionResource) lasting {
 	t.Helper()
-	informer := dynamicinformer.NewFilteredDynamicInformer(d.client(), configMaps(), "default", 0, cache.Indexers{}, nil).Informer()
+	informer := dynamicinformer.NewFilteredDynamicInformer(client, of, "default", 0, cache.Indexers{}, nil).Informer()
 	ctx, stop := context.WithCancel(context.Background())
 	t.Cleanup(stop)
 	go informer.RunWithContext(ctx)

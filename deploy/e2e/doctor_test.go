@@ -29,7 +29,8 @@ import (
 type patient struct {
 	*suite
 	*cluster.Cluster
-	pages map[string]string // status addresses by process
+	pages    map[string]string // status addresses by process
+	override string            // the flag of the etcd of Events
 }
 
 // TestDoctor examines a suite that is well, and the same one with real faults.
@@ -39,7 +40,11 @@ func TestDoctor(t *testing.T) {
 		t.Skip("builds and starts eleven processes")
 	}
 	p := &patient{suite: newSuite(t, vocabulary.K8s()), pages: map[string]string{}}
+	p.override = p.startOverride(t)
 	for _, program := range programs() {
+		if program.etcd {
+			program.args = []string{p.override}
+		}
 		if program.name == "frontdoor" {
 			program.args = []string{"--audit-log-path=" + filepath.Join(p.logs, "frontdoor.audit")}
 		}
@@ -49,7 +54,7 @@ func TestDoctor(t *testing.T) {
 	eventually(t, "all is well", func() bool { status, found := p.examine(t); return status == 0 && !found.has("FAIL", "", "") })
 	_, found := p.examine(t)
 	for _, want := range [][2]string{{"ready", ""}, {"serving", ""}, {"request", ""}, {"clock", ""}, {"process", "ready"}, {"skew", "all have k8s"},
-		{"certificates", "are good"}, {"peers", "store is reached"}, {"publisher", "publishes"}, {"lag", "up to date"}, {"etcd", "no alarm"}} {
+		{"certificates", "are good"}, {"peers", "store is reached"}, {"publisher", "publishes"}, {"lag", "up to date"}, {"etcd", "no alarm"}, {"etcd", "(etcd events) version"}} {
 		if !found.has("OK", want[0], want[1]) {
 			t.Errorf("nothing says that %v is well: %+v", want, found)
 		}
@@ -100,7 +105,7 @@ func (p *patient) examine(t *testing.T) (int, diagnosis) {
 	}
 	slices.Sort(addresses)
 	command := exec.Command(portico(t), "doctor", "--output=json", "--kubeconfig="+filepath.Join(p.home, "kubeconfig"), "--status-addresses="+strings.Join(addresses, ","),
-		"--etcd-servers=https://"+p.addresses["etcd"], "--etcd-cafile="+files.CA, "--etcd-certfile="+files.Cert, "--etcd-keyfile="+files.Key)
+		"--etcd-servers=https://"+p.addresses["etcd"], p.override, "--etcd-cafile="+files.CA, "--etcd-certfile="+files.Cert, "--etcd-keyfile="+files.Key)
 	out, err := command.Output()
 	var ended *exec.ExitError
 	if err != nil && (!errors.As(err, &ended) || ended.ExitCode() != 1) {
@@ -135,7 +140,13 @@ func (p *patient) mustFind(t *testing.T, check, text string) {
 }
 
 func (p *patient) testAlarm(t *testing.T) {
-	client := p.etcdClient(t)
+	p.raise(t, "etcd", p.pages["store"]+" etcd main has raised an alarm")
+	p.raise(t, ofEvents, p.pages["store"]+" etcd events has raised an alarm", "(etcd events) alarm: ")
+}
+
+// raise raises an alarm in an etcd; the doctor finds it.
+func (p *patient) raise(t *testing.T, server string, texts ...string) {
+	client := p.etcdClient(t, server)
 	maintenance := etcdserverpb.NewMaintenanceClient(client.ActiveConnection())
 	alarm := func(action etcdserverpb.AlarmRequest_AlarmAction) {
 		if _, err := maintenance.Alarm(t.Context(), &etcdserverpb.AlarmRequest{Action: action, Alarm: etcdserverpb.AlarmType_NOSPACE}); err != nil {
@@ -144,7 +155,9 @@ func (p *patient) testAlarm(t *testing.T) {
 	}
 	alarm(etcdserverpb.AlarmRequest_ACTIVATE)
 	p.mustFind(t, "etcd", "NOSPACE")
-	p.mustFind(t, "etcd", p.pages["store"]+" etcd has raised an alarm")
+	for _, text := range texts {
+		p.mustFind(t, "etcd", text)
+	}
 	alarm(etcdserverpb.AlarmRequest_DEACTIVATE)
 	eventually(t, "all is well again", func() bool { status, _ := p.examine(t); return status == 0 })
 }
@@ -192,5 +205,7 @@ func (p *patient) testStopped(t *testing.T) {
 func (p *patient) testStoppedEtcd(t *testing.T) {
 	p.processes["etcd"].stop(t)
 	p.mustFind(t, "etcd", "https://"+p.addresses["etcd"])
-	p.mustFind(t, "etcd", "etcd does not respond to the store")
+	p.mustFind(t, "etcd", "etcd main does not respond to the store")
+	p.processes[ofEvents].stop(t)
+	p.mustFind(t, "etcd", "https://"+p.addresses[ofEvents]+" (etcd events)")
 }

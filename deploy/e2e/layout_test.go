@@ -309,15 +309,15 @@ func TestFormerLayoutManyDoors(t *testing.T) {
 	}
 }
 
-// etcdClient returns a client of the suite's etcd.
-func (s *suite) etcdClient(t *testing.T) *clientv3.Client {
+// etcdClient returns a client of the suite's etcd, or of another one of its servers.
+func (s *suite) etcdClient(t *testing.T, server ...string) *clientv3.Client {
 	t.Helper()
 	files := s.issue(t, "checker", "checker")
 	security, err := (transport.TLSInfo{TrustedCAFile: files.CA, CertFile: files.Cert, KeyFile: files.Key}).ClientConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
-	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{"https://" + s.addresses["etcd"]}, TLS: security, Logger: zap.NewNop()})
+	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{"https://" + s.addresses[append(server, "etcd")[0]]}, TLS: security, Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}

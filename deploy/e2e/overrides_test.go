@@ -19,10 +19,10 @@ const ofEvents = "etcd-of-events"
 func (s *suite) startOverride(t *testing.T) (flag string) {
 	t.Helper()
 	s.add(t, ofEvents, ofEvents)
-	dir := t.TempDir()
+	s.overrideData = t.TempDir()
 	files := s.issue(t, ofEvents, ofEvents, "127.0.0.1")
 	s.runOverride = func() {
-		s.processes[ofEvents] = spawn(t, s.logs, filepath.Join(s.bin, "etcd"), "-dir", dir, "-address", s.addresses[ofEvents], "-ca", files.CA, "-cert", files.Cert, "-key", files.Key)
+		s.processes[ofEvents] = spawn(t, s.logs, filepath.Join(s.bin, "etcd"), "-dir", s.overrideData, "-address", s.addresses[ofEvents], "-ca", files.CA, "-cert", files.Cert, "-key", files.Key)
 	}
 	s.runOverride()
 	return "--etcd-servers-overrides=/events#https://" + s.addresses[ofEvents]

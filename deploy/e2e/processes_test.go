@@ -91,6 +91,7 @@ type suite struct {
 	replicas              map[string][]string
 	processes             map[string]*process // by replica
 	runOverride           func()              // starts the etcd of startOverride, also again
+	overrideData          string              // its folder
 	// between, when it is set, returns where one replica reaches another.
 	between func(from, to string) string
 }

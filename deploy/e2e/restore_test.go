@@ -49,11 +49,19 @@ type restoration struct {
 
 func newRestoration(t *testing.T) *restoration {
 	t.Helper()
-	s := newSuite(t, vocabulary.K8s())
+	return restorationOf(t, newSuite(t, vocabulary.K8s()))
+}
+
+// restorationOf starts the suite without its workers; the arguments are for what uses etcd.
+func restorationOf(t *testing.T, s *suite, ofEtcd ...string) *restoration {
+	t.Helper()
 	for _, p := range programs() {
 		if p.offer || len(p.peers) > 0 {
 			if p.name == "admission" { // without lifecycle there are no accounts
 				p.args = []string{"--disable-admission-plugins=ServiceAccount"}
+			}
+			if p.etcd {
+				p.args = append(p.args, ofEtcd...)
 			}
 			s.start(t, p)
 		}
@@ -177,10 +185,10 @@ func (r *restoration) run(t *testing.T, restore func(*restoration)) {
 	eventually(t, "the custom type is served", func() bool {
 		return r.Ask(t, cluster.Request{Path: "/apis/ghosts.example.com/v1/ghosts"}).Code == http.StatusOK
 	})
-	before := r.version(t, "?limit=1")
+	before := r.version(t, configMapPath+"?limit=1")
 	var chunk struct{ Metadata struct{ Continue string } }
 	r.Ask(t, cluster.Request{Path: configMapPath + "?limit=1"}).Decode(t, &chunk)
-	ended := r.watch(t, before, func(kind string, _ []byte) bool { return kind == "ERROR" })
+	ended := r.watch(t, configMapPath, before, func(kind string, _ []byte) bool { return kind == "ERROR" })
 
 	r.stopEtcd(t)
 	restore(r)
@@ -228,7 +236,7 @@ func (r *restoration) checkRestored(t *testing.T) {
 	})
 	eventually(t, "authorization follows", func() bool { return r.may(t, "alice") == http.StatusForbidden && r.may(t, "bob") == http.StatusOK })
 	eventually(t, "the custom type is gone", func() bool { return ask("/apis/ghosts.example.com/v1/ghosts").Code == http.StatusNotFound })
-	seen := r.watch(t, r.version(t, "?limit=1"), func(kind string, object []byte) bool {
+	seen := r.watch(t, configMapPath, r.version(t, configMapPath+"?limit=1"), func(kind string, object []byte) bool {
 		return kind == "ADDED" && strings.Contains(string(object), `"after"`)
 	})
 	r.write(t, "POST", configMapPath, "", mapNamed("after"))
@@ -244,21 +252,21 @@ func (r *restoration) checkRestored(t *testing.T) {
 }
 
 // version returns the resourceVersion of a list.
-func (r *restoration) version(t *testing.T, query string) string {
+func (r *restoration) version(t *testing.T, path string) string {
 	t.Helper()
 	var list struct {
 		Metadata struct{ ResourceVersion string }
 	}
-	r.Ask(t, cluster.Request{Path: configMapPath + query}).Decode(t, &list)
+	r.Ask(t, cluster.Request{Path: path}).Decode(t, &list)
 	return list.Metadata.ResourceVersion
 }
 
-// watch watches the ConfigMaps after a resourceVersion and sends the first matching event.
-func (r *restoration) watch(t *testing.T, version string, wanted func(kind string, object []byte) bool) <-chan string {
+// watch watches a collection after a resourceVersion and sends the first matching event.
+func (r *restoration) watch(t *testing.T, path, version string, wanted func(kind string, object []byte) bool) <-chan string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	response, err := r.Send(ctx, cluster.Request{Path: configMapPath + "?watch=1&resourceVersion=" + version})
+	response, err := r.Send(ctx, cluster.Request{Path: path + "?watch=1&resourceVersion=" + version})
 	if err != nil {
 		t.Fatal(err)
 	}
