@@ -23,6 +23,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/browsers"
 	"github.com/portico-platform/portico/frontdoor/internal/http/listener"
+	"github.com/portico-platform/portico/frontdoor/internal/http/records"
 	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/run"
@@ -166,6 +167,11 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	clients, frontDoors := d.pipeline()
 	server := newServer(clients, c.maxStreams, n.Log)
 	closePeers := d.operations.Peers.Serve(server, frontDoors)
+	if err := records.Configure(server); err != nil {
+		closePeers()
+		_ = port.Close()
+		return err
+	}
 	n.Go("serving HTTPS", func(context.Context) error {
 		if err := server.Serve(port); !errors.Is(err, http.ErrServerClosed) {
 			return err

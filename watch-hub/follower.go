@@ -97,6 +97,9 @@ func newFollower(s shared, o etcd.Override, about progressOf) *follower {
 	f.keeper = epoch.New(epoch.Config{KV: o.Client, Log: log})
 	f.publisher = newPublisher(s.config.Bus, s.keys.Current, log)
 	f.publisher.tracer = s.config.Tracer
+	if s.config.Bus != nil && bus.Private(s.config.Bus) {
+		f.publisher.held = func(c services.Change) bool { return f.window.Floor(c.Object.Key.GroupResource) < c.Object.Revision }
+	}
 	return f
 }
 

@@ -35,7 +35,11 @@ const (
 // publisher publishes changes on the bus. It does not know whether they arrive:
 // followers detect losses. It must be used by one goroutine.
 type publisher struct {
-	bus    *nats.Conn
+	bus *nats.Conn
+	// held reports whether the hub's window has a change. On a bus of this process, followers read
+	// such changes from there, without a copy: messages only say that there are some. It is nil on
+	// another bus.
+	held   func(services.Change) bool
 	log    *slog.Logger
 	tracer *tracing.Tracer
 	master func() *seal.Master // the current key; nil if there is none
@@ -48,7 +52,7 @@ type publisher struct {
 	broken bool     // a change since the last flush could not be published
 }
 
-// message is a sequence of changes of one type.
+// message is a sequence of changes of one type. Those that are held are not in data.
 type message struct {
 	subject string
 	data    []byte
@@ -74,12 +78,14 @@ func (p *publisher) add(c services.Change) {
 		m = &message{subject: changes.Subject(gr), data: p.buffer()}
 		p.open[gr] = m
 	}
-	data, err := changes.AppendChange(m.data, c)
-	if err != nil {
-		p.fail("a change cannot be encoded", err)
-		return
+	if p.held == nil || !p.held(c) {
+		data, err := changes.AppendChange(m.data, c)
+		if err != nil {
+			p.fail("a change cannot be encoded", err)
+			return
+		}
+		m.data = data
 	}
-	m.data = data
 	if span := p.tracer.Resume(context.Background(), "published", c.Trace); span.Recording() {
 		m.spans = append(m.spans, span)
 	}
@@ -120,7 +126,7 @@ func (p *publisher) flush(now time.Time) (whole bool) {
 
 // send publishes a message. It fails if the message exceeds the server's limit.
 func (p *publisher) send(m *message) {
-	if len(m.data) == 0 {
+	if len(m.data) == 0 && p.held == nil {
 		return
 	}
 	err := p.publish(m.subject, m.data)

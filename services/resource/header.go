@@ -2,9 +2,13 @@ package resource
 
 import (
 	"encoding/json"
+	"hash/maphash"
 	"slices"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // appendHeader appends the header line as encoding/json writes it. ok is false for text that
@@ -66,7 +70,7 @@ func plain(s string) bool {
 // decodeHeader decodes a header line. Those of appendHeader cost a fraction of what
 // encoding/json takes, which reads all others.
 func decodeHeader(line []byte) (h header, err error) {
-	s := scanner{text: string(line)}
+	s := scanner{text: unsafe.String(unsafe.SliceData(line), len(line))} // of which copies are kept
 	if s.header(&h); !s.failed && s.text == "" {
 		return h, nil
 	}
@@ -74,6 +78,22 @@ func decodeHeader(line []byte) (h header, err error) {
 	err = json.Unmarshal(line, &other)
 	return other, err
 }
+
+// maxShared is the length of the longest text of labels or fields that objects share.
+const maxShared = 512
+
+// sharedValues are labels or fields with their text. They are immutable.
+type sharedValues struct {
+	text   string
+	values map[string]string
+}
+
+// shared has labels and fields that were decoded recently, each at a place that follows from its
+// text: many objects have the same ones.
+var (
+	shared [1 << 12]atomic.Pointer[sharedValues]
+	seed   = maphash.MakeSeed()
+)
 
 // scanner reads the start of a text. It has failed if that was something else.
 type scanner struct {
@@ -83,7 +103,7 @@ type scanner struct {
 
 func (s *scanner) header(h *header) {
 	s.expect(`{"uid":`)
-	h.UID = s.string()
+	h.UID = strings.Clone(s.string())
 	h.Labels, h.Fields = s.strings(`,"labels":{`), s.strings(`,"fields":{`)
 	s.expect(`,"at":`)
 	h.At = s.number()
@@ -122,17 +142,43 @@ func (s *scanner) string() string {
 	return ""
 }
 
+// strings returns the texts of an object, whose begin is given. Objects with the same text share it.
 func (s *scanner) strings(begin string) map[string]string {
 	if !s.take(begin) {
 		return nil
 	}
+	text := s.text
+	for !s.failed && !s.take(`}`) {
+		_ = s.string()
+		if !s.take(`:`) && !s.take(`,`) && !strings.HasPrefix(s.text, `}`) {
+			s.failed = true
+		}
+	}
+	if s.failed {
+		return nil
+	}
+	text = text[:len(text)-len(s.text)]
+	place := &shared[maphash.String(seed, text)%uint64(len(shared))]
+	if known := place.Load(); known != nil && known.text == text {
+		return known.values
+	}
+	text = strings.Clone(text)
+	values := (&scanner{text: text}).members()
+	if s.failed = values == nil; !s.failed && len(text) <= maxShared {
+		place.Store(&sharedValues{text, values})
+	}
+	return values
+}
+
+// members returns the members of an object after its first brace; nil for an invalid one.
+func (s *scanner) members() map[string]string {
 	values := map[string]string{}
 	for n := 1; !s.failed; n++ {
 		name := s.string()
 		s.expect(`:`)
 		values[name] = s.string()
 		s.failed = s.failed || len(values) != n
-		if s.take(`}`) {
+		if s.take(`}`) && !s.failed {
 			return values
 		}
 		s.expect(`,`)

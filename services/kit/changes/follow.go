@@ -253,8 +253,13 @@ func (s *Stream) live() Batch {
 }
 
 // changes appends the changes of a message that continue the position. A gap or an
-// unreadable message requires a replay.
+// unreadable message requires a replay, and so does an empty one: on the bus of one process, the
+// hub sends no changes, and its followers read them without a copy.
 func (s *Stream) changes(list []services.Change, message []byte) []services.Change {
+	if len(message) == 0 {
+		s.behind = true
+		return list
+	}
 	decoded, err := decodeChanges(message)
 	if err != nil {
 		s.source.Opener.refuse(reasonMalformed, Subject(s.gr))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/etcd/atrest"
+	"github.com/portico-platform/portico/services/kit/etcd/decoded"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -79,10 +80,7 @@ func (c Codec) Decode(path string, value []byte, revision int64) (services.Objec
 	if err != nil {
 		return services.Object{}, err
 	}
-	var record resource.Record
-	if value, err = c.Values.Open(path, value); err == nil {
-		record, err = resource.DecodeRecord(value)
-	}
+	o, _, err := decoded.Object(c.Values, path, key, value, revision)
 	var unreadable *atrest.Unreadable
 	switch {
 	case errors.As(err, &unreadable):
@@ -90,11 +88,7 @@ func (c Codec) Decode(path string, value []byte, revision int64) (services.Objec
 	case err != nil:
 		return services.Object{}, fmt.Errorf("%s: %w", key, err)
 	}
-	return services.Object{
-		Key: key, Revision: revision, UID: record.UID,
-		JSON:   tree.InsertResourceVersion(record.JSON, record.At, revision),
-		Labels: record.Labels, Fields: record.Fields,
-	}, nil
+	return o, nil
 }
 
 // Unreadable reports whether an object has only its key and revision, because its value

@@ -19,6 +19,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/etcd"
 	"github.com/portico-platform/portico/services/kit/etcd/atrest"
+	"github.com/portico-platform/portico/services/kit/etcd/decoded"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -148,7 +149,8 @@ func (r *Reader) change(event *clientv3.Event) (c services.Change, ok bool, err 
 
 // decode decodes an event into a Change.
 func (r *Reader) decode(event *clientv3.Event) (services.Change, error) {
-	key, err := resource.ParsePath(string(event.Kv.Key))
+	path := string(event.Kv.Key)
+	key, err := resource.ParsePath(path)
 	if err != nil {
 		return services.Change{}, err
 	}
@@ -156,55 +158,31 @@ func (r *Reader) decode(event *clientv3.Event) (services.Change, error) {
 		return services.Change{}, errForeign
 	}
 	if event.IsCreate() {
-		object, trace, err := r.decodeObject(key, event.Kv, event.Kv.ModRevision)
+		object, trace, err := decoded.Object(r.values, path, key, event.Kv.Value, event.Kv.ModRevision)
 		return services.Change{Type: services.Added, Object: object, Trace: trace}, err
 	}
 	if event.PrevKv == nil {
 		return services.Change{}, errPrevious
 	}
 	if event.Type == mvccpb.Event_DELETE {
-		object, _, err := r.decodeObject(key, event.PrevKv, event.Kv.ModRevision)
+		object, _, err := decoded.Object(r.values, path, key, event.PrevKv.Value, event.Kv.ModRevision)
 		if unreadable(err) { // who has an earlier version of it must learn that it is gone
 			return services.Change{Type: services.Deleted, Object: gone(key, event.Kv.ModRevision)}, nil
 		}
 		return services.Change{Type: services.Deleted, Object: object, OldLabels: object.Labels, OldFields: object.Fields}, err
 	}
-	old, err := r.record(event.PrevKv)
+	old, err := decoded.Record(r.values, path, event.PrevKv.Value)
 	if unreadable(err) {
 		old = resource.Record{} // no watch has sent it: as if it had no labels and fields
 	} else if err != nil {
 		return services.Change{}, err
 	}
-	object, trace, err := r.decodeObject(key, event.Kv, event.Kv.ModRevision)
+	object, trace, err := decoded.Object(r.values, path, key, event.Kv.Value, event.Kv.ModRevision)
 	change := services.Change{Type: services.Modified, Object: object, OldLabels: old.Labels, OldFields: old.Fields, Trace: trace}
 	if old.JSON != nil && (!maps.Equal(old.Labels, object.Labels) || !maps.Equal(old.Fields, object.Fields)) {
 		change.OldJSON = tree.InsertResourceVersion(old.JSON, old.At, event.Kv.ModRevision)
 	}
 	return change, err
-}
-
-// decodeObject returns the object in a value of etcd at a revision, and the trace of the
-// write that stored it.
-func (r *Reader) decodeObject(key resource.Key, kv *mvccpb.KeyValue, revision int64) (o services.Object, trace []byte, err error) {
-	record, err := r.record(kv)
-	if err != nil {
-		return o, nil, err
-	}
-	return services.Object{
-		Key: key, Revision: revision, UID: record.UID,
-		JSON:   tree.InsertResourceVersion(record.JSON, record.At, revision),
-		Labels: record.Labels, Fields: record.Fields,
-	}, record.Trace, nil
-}
-
-// record returns the record in a value of etcd. The error is atrest.Unreadable if it cannot
-// be decrypted.
-func (r *Reader) record(kv *mvccpb.KeyValue) (resource.Record, error) {
-	value, err := r.values.Open(string(kv.Key), kv.Value)
-	if err != nil {
-		return resource.Record{}, err
-	}
-	return resource.DecodeRecord(value)
 }
 
 func unreadable(err error) bool {

@@ -13,11 +13,14 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/portico-platform/portico/frontdoor/internal/http/records"
 )
 
 // Config holds the limits of a Pacer.
@@ -226,6 +229,7 @@ type Exchange struct {
 	http.ResponseWriter
 	pacer  *Pacer
 	client context.Context // ends when the client disconnects
+	conn   *records.Conn   // nil for HTTP/1.1
 	holder Holder
 
 	reading, writing transfer
@@ -235,12 +239,14 @@ type Exchange struct {
 	unread           bool        // the body may not have been received completely
 	bounded          bool        // the unread part has a deadline
 	hijacked         bool
+	ending           bool // the connection knows that the response is about to end
 }
 
 // Begin enforces the limits for a request. It replaces the body; the response must be
 // written to x. The caller must call End when the response is complete.
 func (p *Pacer) Begin(x *Exchange, w http.ResponseWriter, r *http.Request) {
 	x.ResponseWriter, x.pacer, x.client = w, p, r.Context()
+	x.conn = records.Of(x.client)
 	x.reading.exchange, x.reading.body = x, true
 	x.writing.exchange = x
 	if r.Body != nil && r.ContentLength != 0 { // HTTP/2 does not use http.NoBody for a GET
@@ -266,6 +272,7 @@ func (x *Exchange) Tell(h Holder) { x.holder = h }
 // End sets deadlines for what the server does after the handler: it sends the buffered
 // rest of the response and discards the rest of the body.
 func (x *Exchange) End(r *http.Request) {
+	x.end()
 	if x.hijacked || r.ProtoMajor != 1 {
 		return
 	}
@@ -273,6 +280,23 @@ func (x *Exchange) End(r *http.Request) {
 	if c, ok := x.ResponseWriter.(writeDeadline); ok && !x.over.Load() {
 		_ = c.SetWriteDeadline(time.Now().Add(x.pacer.patience.Stall)) // the server clears it for the next request
 	}
+}
+
+// end tells the connection that the rest of the response follows at once.
+func (x *Exchange) end() {
+	if !x.ending {
+		x.ending = true
+		x.conn.Ending()
+	}
+}
+
+// whole reports whether a piece of the response is all of its body, and short.
+func (x *Exchange) whole(b []byte) bool {
+	if x.conn == nil || len(b) > records.Short {
+		return false
+	}
+	n, err := strconv.Atoi(x.Header().Get("Content-Length"))
+	return err == nil && n == len(b)
 }
 
 // boundUnread sets a deadline for an unread body when the response begins: HTTP/1.1
@@ -296,6 +320,9 @@ func (x *Exchange) WriteHeader(status int) {
 // Write implements http.ResponseWriter. It fails once the client has been too slow.
 func (x *Exchange) Write(b []byte) (n int, err error) {
 	x.boundUnread()
+	if x.whole(b) {
+		x.end()
+	}
 	for {
 		m, err := x.write(b[n:min(len(b), n+piece)], len(b)-n)
 		n += m
