@@ -1,7 +1,7 @@
 // Package lifecycle runs the controllers that complete deletions and maintain derived
 // objects: they empty deleted namespaces and custom resource types, collect objects
 // whose owners are gone, release unused volumes, create the default objects of
-// namespaces, issue tokens for service accounts, count quota usage and show the rules of aggregated roles. It is a client
+// namespaces, issue tokens for service accounts and delete unused ones, count quota usage and show the rules of aggregated roles. It is a client
 // of the public API and nothing else. This package starts the controllers and holds what
 // they share; each is in a folder below. It serves "Two-phase deletion of a resource",
 // "Terminology" and "Service account secret" of the specification.
@@ -23,6 +23,7 @@ import (
 	"github.com/portico-platform/portico/lifecycle/internal/garbagecollector"
 	"github.com/portico-platform/portico/lifecycle/internal/inuse"
 	"github.com/portico-platform/portico/lifecycle/internal/inventory"
+	"github.com/portico-platform/portico/lifecycle/internal/legacytokens"
 	"github.com/portico-platform/portico/lifecycle/internal/namespace"
 	"github.com/portico-platform/portico/lifecycle/internal/namespacedefaults"
 	"github.com/portico-platform/portico/lifecycle/internal/resourcequota"
@@ -30,6 +31,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/worker"
 	"github.com/portico-platform/portico/services/quota"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/tokenkey"
 )
 
@@ -37,14 +39,18 @@ import (
 // tokens have it too.
 const keyFiles = "service-account-key-file"
 
+// unusedTokens is the flag for how long tokens in Secrets are kept that nobody uses.
+const unusedTokens = "legacy-service-account-token-clean-up-period"
+
 // Service describes lifecycle to the kit.
 func Service() run.Service {
 	return run.Service{
 		Name:  "lifecycle",
-		About: "empties deleted namespaces, collects garbage, adds defaults to new namespaces, signs service account tokens, counts quota usage, shows the rules of aggregated roles",
+		About: "empties deleted namespaces, collects garbage, adds defaults to new namespaces, signs service account tokens, deletes unused ones, counts quota usage, shows the rules of aggregated roles",
 		Needs: []run.Dependency{worker.API},
 		Flags: func(fs *pflag.FlagSet) {
 			fs.StringArray(keyFiles, nil, "PEM file of keys that service account tokens are signed with (public or private); may be given more than once; the server's TLS key when absent")
+			fs.Duration(unusedTokens, legacytokens.Unused, "since release 1.29: how long a service account token in a Secret that the account lists is not used before it is invalid, and how long it is invalid before it is deleted")
 		},
 		Start: start,
 	}
@@ -64,7 +70,7 @@ func start(ctx context.Context, n *run.Node) error {
 		return err
 	}
 	for _, part := range []func() error{
-		l.startNamespace, l.startCustomResources, l.startGarbageCollector, l.startNamespaceDefaults, l.startTokens, l.startQuotas, l.startVolumes, l.startRoles,
+		l.startNamespace, l.startCustomResources, l.startGarbageCollector, l.startNamespaceDefaults, l.startTokens, l.startTokenCleaner, l.startQuotas, l.startVolumes, l.startRoles,
 	} {
 		if err := part(); err != nil {
 			return err
@@ -193,6 +199,20 @@ func (l *lifecycle) startTokens() error {
 	}
 	l.on = true
 	l.Go("creating service account tokens", c.Run)
+	return nil
+}
+
+func (l *lifecycle) startTokenCleaner() error {
+	unused, _ := l.Flags.GetDuration(unusedTokens)
+	switch {
+	case unused <= 0:
+		return run.Usagef("--%s: must be greater than 0", unusedTokens)
+	case !worker.Enabled(l.Node, legacytokens.Name, true) || l.Release.Minor() < release.LegacyTokensCleaned:
+		return nil
+	}
+	l.on = true
+	l.Go("deleting unused service account tokens", legacytokens.New(legacytokens.Config{
+		Client: l.client, Metadata: l.metadata, Vocabulary: l.Vocabulary, Unused: unused, Clock: clock.RealClock{}, Log: l.Log}).Run)
 	return nil
 }
 

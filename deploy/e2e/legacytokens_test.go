@@ -18,6 +18,9 @@ import (
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
 
+// cleanUpPeriod is how long a token is unused before it is invalid, apart from the day itself.
+const cleanUpPeriod = time.Second
+
 // warned counts the warnings of responses.
 type warned struct{ atomic.Int64 }
 
@@ -90,4 +93,59 @@ func recordsUses(t *testing.T, c *cluster.Cluster, namespace string) {
 	eventually(t, "the attempt is recorded", func() bool { return apierrors.IsUnauthorized(use()) && recorded() })
 	label(invalidSince, "null")
 	eventually(t, "the token is accepted again", func() bool { return use() == nil })
+	cleansUp(t, client, namespace, func() bool { return apierrors.IsUnauthorized(use()) })
+}
+
+// cleansUp lets the token of robot be unused for days: it is marked as invalid, and later deleted,
+// also from the list of its account. A token that a pod mounts stays.
+func cleansUp(t *testing.T, client kubernetes.Interface, namespace string, refused func() bool) {
+	const lastUsed, invalidSince = "kubernetes.io/legacy-token-last-used", "kubernetes.io/legacy-token-invalid-since"
+	accounts, secrets := client.CoreV1().ServiceAccounts(namespace), client.CoreV1().Secrets(namespace)
+	account, err := accounts.Get(t.Context(), "robot", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	account.Secrets = append(account.Secrets, corev1.ObjectReference{Name: "mounted"})
+	if _, err := accounts.Update(t.Context(), account, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := secrets.Create(t.Context(), &corev1.Secret{Type: corev1.SecretTypeServiceAccountToken,
+		ObjectMeta: metav1.ObjectMeta{Name: "mounted", Annotations: map[string]string{corev1.ServiceAccountNameKey: "robot"}}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "mounts"}, Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "c", Image: "i"}},
+		Volumes:    []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "mounted"}}}}}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ago := func(days int) string { return time.Now().UTC().AddDate(0, 0, -days).Format(time.DateOnly) }
+	patch := func(format string, arguments ...any) []byte { return fmt.Appendf(nil, format, arguments...) }
+	if _, err := secrets.Patch(t.Context(), "robot", types.MergePatchType, patch(`{"metadata":{"labels":{%q:%q}}}`, lastUsed, ago(9)), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.CoreV1().ConfigMaps("kube-system").Patch(t.Context(), "kube-apiserver-legacy-service-account-token-tracking", types.MergePatchType,
+		patch(`{"data":{"since":%q}}`, ago(30)), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the token is marked as invalid", func() bool {
+		secret, err := secrets.Get(t.Context(), "robot", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := time.Parse(time.DateOnly, secret.Labels[invalidSince])
+		return err == nil && time.Since(at) < 48*time.Hour
+	})
+	eventually(t, "it is refused", refused)
+	eventually(t, "the Secret is deleted", func() bool {
+		_, err := secrets.Patch(t.Context(), "robot", types.MergePatchType, patch(`{"metadata":{"labels":{%q:%q,%q:%q}}}`, lastUsed, ago(9), invalidSince, ago(8)), metav1.PatchOptions{})
+		time.Sleep(cleanUpPeriod) // the next search
+		return apierrors.IsNotFound(err)
+	})
+	eventually(t, "the account does not list it", func() bool {
+		account, err := accounts.Get(t.Context(), "robot", metav1.GetOptions{})
+		return err == nil && len(account.Secrets) == 1 && account.Secrets[0].Name == "mounted"
+	})
+	if secret, err := secrets.Get(t.Context(), "mounted", metav1.GetOptions{}); err != nil || secret.Labels[invalidSince] != "" {
+		t.Errorf("the token that a pod mounts: %v, %v", secret, err)
+	}
 }

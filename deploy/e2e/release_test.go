@@ -35,7 +35,7 @@ import (
 // fields in release 1.36, in JSON and in Protobuf.
 func TestLaterRelease(t *testing.T) {
 	t.Parallel()
-	c := startAllInOne(t, vocabulary.K8s(), "--emulated-version=1.36").Cluster
+	c := startAllInOne(t, vocabulary.K8s(), "--emulated-version=1.36", "--legacy-service-account-token-clean-up-period="+cleanUpPeriod.String()).Cluster
 	content, err := os.ReadFile("testdata/release-1.36.yaml")
 	if err != nil {
 		t.Fatal(err)

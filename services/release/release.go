@@ -19,12 +19,12 @@ var (
 	V136 = Release{36}
 )
 
-// patches are the newest patch releases of the releases that can be served, whose
-// behaviour is emulated.
 // LegacyTokensCleaned is the minor version since which the uses of service account tokens in
 // Secrets are recorded, and unused ones are marked as invalid and deleted.
 const LegacyTokensCleaned = 29
 
+// patches are the newest patch releases of the releases that can be served, whose
+// behaviour is emulated.
 var patches = map[Release]string{V121: "14", V136: "3"}
 
 // Parse returns the release for the value of --emulated-version: 1.21 or 1.36.

@@ -156,6 +156,18 @@ func (v Vocabulary) DefinitionFinalizer() string {
 // TokenVolume returns the name prefix of the service account token volumes of pods.
 func (v Vocabulary) TokenVolume() string { return v.namespacePrefix + "api-access-" }
 
+// TokenLastUsed returns the label of a token Secret with the date of the last recorded use.
+func (v Vocabulary) TokenLastUsed() string { return v.Qualified("", "legacy-token-last-used") }
+
+// TokenInvalidSince returns the label of a token Secret whose token is refused, with a date.
+func (v Vocabulary) TokenInvalidSince() string { return v.Qualified("", "legacy-token-invalid-since") }
+
+// TokenTracking returns the name of the ConfigMap in the system namespace whose entry since is the
+// date of the first recorded use.
+func (v Vocabulary) TokenTracking() string {
+	return v.Namespace("apiserver-legacy-service-account-token-tracking")
+}
+
 // ClaimFinalizer returns the finalizer that keeps a PersistentVolumeClaim while a pod uses
 // it.
 func (v Vocabulary) ClaimFinalizer() string { return v.Qualified("", "pvc-protection") }

@@ -116,7 +116,7 @@ func (m *ServiceAccount) Authenticate(ctx context.Context, c services.Credential
 		return services.Authentication{}, err
 	}
 	legacy := m.legacyToken(&a, objects)
-	if legacy != nil && a.labels[m.config.Vocabulary.Qualified("", "legacy-token-invalid-since")] != "" {
+	if legacy != nil && a.labels[m.config.Vocabulary.TokenInvalidSince()] != "" {
 		return services.Authentication{}, services.InvalidatedToken(*legacy)
 	}
 	result := services.Authentication{User: m.user(a), Audiences: valid, CacheFor: serviceAccountFor, Legacy: legacy,
@@ -227,7 +227,7 @@ func (m *ServiceAccount) legacyToken(a *account, bound []services.BoundObject) *
 		return nil
 	}
 	secret := bound[len(bound)-1] // the Secret is checked last
-	return &services.LegacyToken{Secret: secret.Key, UID: secret.UID, LastUsed: a.labels[m.config.Vocabulary.Qualified("", "legacy-token-last-used")],
+	return &services.LegacyToken{Secret: secret.Key, UID: secret.UID, LastUsed: a.labels[m.config.Vocabulary.TokenLastUsed()],
 		Generated: slices.ContainsFunc(a.secrets, func(listed named) bool { return listed.Name == secret.Key.Name })}
 }
 

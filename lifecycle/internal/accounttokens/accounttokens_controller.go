@@ -1,11 +1,12 @@
 // Package accounttokens creates a token Secret for every service account, fills token
-// Secrets that others create, and deletes them with their account. A token is valid as
-// long as its Secret exists. Secrets of other types are not changed. It serves "Service
+// Secrets that others create, and deletes them with their account, which no longer lists those
+// that are gone. A token is valid as long as its Secret exists. Secrets of other types are not changed. It serves "Service
 // account secret" and "Service account token flags" of the specification.
 package accounttokens
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/go-jose/go-jose/v4"
@@ -47,8 +48,12 @@ type Controller struct {
 	// seenAccounts and seenSecrets are the informers; the latter watches only token
 	// Secrets.
 	seenAccounts, seenSecrets cache.SharedIndexInformer
-	accountQueue, secretQueue *worker.Queue[cache.ObjectName]
+	accountQueue              *worker.Queue[cache.ObjectName]
+	secretQueue               *worker.Queue[token]
 }
+
+// token names a token secret and its account.
+type token struct{ secret, account cache.ObjectName }
 
 // ofAccount indexes token secrets by their account.
 const ofAccount = "account"
@@ -59,7 +64,7 @@ func New(config Config) (*Controller, error) {
 		return config.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: plural})
 	}
 	c := &Controller{Config: config, accounts: core("serviceaccounts"), secrets: core("secrets"),
-		accountQueue: worker.NewQueue[cache.ObjectName](Name, config.Log), secretQueue: worker.NewQueue[cache.ObjectName](Name, config.Log)}
+		accountQueue: worker.NewQueue[cache.ObjectName](Name, config.Log), secretQueue: worker.NewQueue[token](Name, config.Log)}
 	var err error
 	c.signer, err = jose.NewSigner(jose.SigningKey{Algorithm: jose.SignatureAlgorithm(config.Key.Algorithm),
 		Key: jose.JSONWebKey{Key: config.Key.Signer, KeyID: config.Key.ID}}, nil)
@@ -74,18 +79,8 @@ func New(config Config) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, follow := range []struct {
-		queue    *worker.Queue[cache.ObjectName]
-		informer cache.SharedIndexInformer
-		key      func(*unstructured.Unstructured) cache.ObjectName
-	}{
-		{c.accountQueue, c.seenAccounts, nameOf}, {c.accountQueue, c.seenSecrets, c.accountOf}, {c.secretQueue, c.seenSecrets, nameOf},
-	} {
-		if err := follow.queue.Follow(follow.informer, follow.key); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
+	return c, errors.Join(c.accountQueue.Follow(c.seenAccounts, nameOf), c.accountQueue.Follow(c.seenSecrets, c.accountOf),
+		c.secretQueue.Follow(c.seenSecrets, c.tokenOf))
 }
 
 // Run runs the controller until ctx ends.
@@ -112,6 +107,10 @@ func nameOf(o *unstructured.Unstructured) cache.ObjectName {
 // accountOf returns the account of a token secret.
 func (c *Controller) accountOf(secret *unstructured.Unstructured) cache.ObjectName {
 	return cache.ObjectName{Namespace: secret.GetNamespace(), Name: secret.GetAnnotations()[c.annotation("name")]}
+}
+
+func (c *Controller) tokenOf(secret *unstructured.Unstructured) token {
+	return token{secret: nameOf(secret), account: c.accountOf(secret)}
 }
 
 func (c *Controller) secretType() string {

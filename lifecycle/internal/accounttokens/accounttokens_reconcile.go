@@ -22,10 +22,15 @@ import (
 // usernamePrefix is the username prefix of service accounts.
 const usernamePrefix = "system:serviceaccount:"
 
-// reconcileSecret fills a token secret, or deletes one whose account is gone.
-func (c *Controller) reconcileSecret(ctx context.Context, name cache.ObjectName) (time.Duration, error) {
+// reconcileSecret fills a token secret, or deletes one whose account is gone. One that is gone is
+// removed from the list of its account.
+func (c *Controller) reconcileSecret(ctx context.Context, t token) (time.Duration, error) {
+	name := t.secret
 	secret := seen(c.seenSecrets, name)
-	if secret == nil || secret.GetDeletionTimestamp() != nil {
+	if secret == nil {
+		return 0, c.unlist(ctx, t)
+	}
+	if secret.GetDeletionTimestamp() != nil {
 		return 0, nil
 	}
 	account, err := c.account(ctx, c.accountOf(secret), secret.GetAnnotations()[c.annotation("uid")])
@@ -45,6 +50,30 @@ func (c *Controller) reconcileSecret(ctx context.Context, name cache.ObjectName)
 	_, err = c.secrets.Namespace(name.Namespace).Update(ctx, filled, metav1.UpdateOptions{})
 	return 0, worker.IgnoreRace(err)
 }
+
+// unlist removes a secret that is gone from the list of its account. Before release 1.24
+// reconcileAccount replaces those that were generated.
+func (c *Controller) unlist(ctx context.Context, t token) error {
+	account := seen(c.seenAccounts, t.account)
+	if account == nil || !slices.Contains(listed(account), t.secret.Name) || c.generates() && strings.HasPrefix(t.secret.Name, prefix(account)) {
+		return nil
+	}
+	_, err := c.secrets.Namespace(t.secret.Namespace).Get(ctx, t.secret.Name, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		return err // another one has its name
+	}
+	account = account.DeepCopy()
+	references, _, _ := unstructured.NestedSlice(account.Object, "secrets")
+	references = slices.DeleteFunc(references, func(reference any) bool { return nameIn(reference) == t.secret.Name })
+	if err := unstructured.SetNestedSlice(account.Object, references, "secrets"); err != nil {
+		return err
+	}
+	_, err = c.accounts.Namespace(t.account.Namespace).Update(ctx, account, metav1.UpdateOptions{})
+	return worker.IgnoreRace(err)
+}
+
+// generates reports whether every account gets a secret.
+func (c *Controller) generates() bool { return c.Release.Minor() < 24 }
 
 // account returns the account with a name and, unless it is empty, a uid; nil if the
 // API confirms that there is none.
@@ -113,7 +142,7 @@ func (c *Controller) reconcileAccount(ctx context.Context, name cache.ObjectName
 	if known == nil {
 		return 0, c.forget(name)
 	}
-	if c.Release.Minor() >= 24 {
+	if !c.generates() {
 		return 0, nil
 	}
 	if known.GetDeletionTimestamp() != nil || slices.ContainsFunc(listed(known), func(secret string) bool { return c.seesToken(known, secret) }) {
@@ -167,7 +196,7 @@ func (c *Controller) provide(ctx context.Context, account *unstructured.Unstruct
 func (c *Controller) forget(account cache.ObjectName) error {
 	left, err := c.seenSecrets.GetIndexer().ByIndex(ofAccount, account.String())
 	for _, secret := range left {
-		c.secretQueue.Add(nameOf(secret.(*unstructured.Unstructured)))
+		c.secretQueue.Add(c.tokenOf(secret.(*unstructured.Unstructured)))
 	}
 	return err
 }

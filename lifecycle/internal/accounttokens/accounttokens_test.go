@@ -7,9 +7,11 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -175,6 +177,33 @@ func TestAccountsGetNoSecrets(t *testing.T) {
 	p.secrets.AwaitGone("mine") // the change of an account after that of default has been processed
 	if made := p.listed("default"); made != "" {
 		t.Errorf("%s was made", made)
+	}
+}
+
+// TestAccountsListNoSecretThatIsGone: a token Secret that is deleted is removed from the list of
+// its account, which keeps the other entries.
+func TestAccountsListNoSecretThatIsGone(t *testing.T) {
+	for emulated, names := range map[release.Release][]string{release.V121: {"mine"}, release.V136: {"mine", "robot-token-abcde"}} {
+		p := startAt(t, emulated)
+		p.accounts.Create(map[string]any{"name": "robot"})
+		listed := []any{map[string]any{"name": "later"}}
+		for _, name := range names {
+			p.token(name, "robot")
+			apitest.Eventually(t, "the secret is filled", func() bool { return p.data(name)["token"] != "" })
+			listed = append(listed, map[string]any{"name": name})
+		}
+		p.accounts.Change("robot", func(o *unstructured.Unstructured) {
+			before, _, _ := unstructured.NestedSlice(o.Object, "secrets")
+			_ = unstructured.SetNestedSlice(o.Object, append(before, listed...), "secrets")
+		})
+		for _, name := range names {
+			p.secrets.Delete(name, metav1.DeletePropagationBackground)
+		}
+		apitest.Eventually(t, "the secrets are not listed", func() bool {
+			left, _, _ := unstructured.NestedSlice(p.accounts.Get("robot").Object, "secrets")
+			text := fmt.Sprint(left)
+			return strings.Contains(text, "later") && !slices.ContainsFunc(names, func(name string) bool { return strings.Contains(text, name) })
+		})
 	}
 }
 

@@ -173,7 +173,7 @@ func (k *Keeper) renew(ctx context.Context) error {
 
 // track creates the ConfigMap. It never changes it.
 func (k *Keeper) track(ctx context.Context) error {
-	return k.ensure(ctx, "v1", "ConfigMap", k.Vocabulary.Namespace("apiserver-legacy-service-account-token-tracking"), func(object map[string]any) {
+	return k.ensure(ctx, "v1", "ConfigMap", k.Vocabulary.TokenTracking(), func(object map[string]any) {
 		data := tree.Object(object, "data")
 		if tree.Text(data, "since") == "" {
 			data["since"] = k.now().UTC().Format(time.DateOnly)

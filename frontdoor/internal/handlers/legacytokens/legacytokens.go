@@ -103,7 +103,7 @@ func (r *Recorder) record(ctx context.Context, t services.LegacyToken) {
 			labels = map[string]any{}
 			meta["labels"] = labels
 		}
-		labels[r.Vocabulary.Qualified("", "legacy-token-last-used")] = today
+		labels[r.Vocabulary.TokenLastUsed()] = today
 		return nil
 	}})
 	if err != nil && !errors.Is(err, errReplaced) && !services.IsReason(err, services.ReasonNotFound) {
