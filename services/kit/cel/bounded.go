@@ -8,28 +8,39 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/portico-platform/portico/services/quantity"
 )
 
 // maxText bounds the results of replace and join, in bytes: far more than any object has.
 const maxText = 8 << 20
 
 // Bounded is Base for a compiler that declares variables of its own: the results of the
-// functions replace and join are bounded, as in the other expressions.
+// functions replace, join and format and of quantities are bounded, as in the other expressions.
 func (e *Engine) Bounded() (*environment.EnvSet, error) {
 	return e.Base().Extend(environment.VersionedOptions{IntroducedVersion: always(), EnvOptions: bounded()})
 }
 
-// bounded redefines the functions replace and join. The original counts the cost of a call
-// after it has been made, and that of replace by the length of the old text alone: one call
-// could fill the memory.
+// bounded redefines the functions replace, join and format, and those that parse quantities. The
+// original counts the cost of a call after it has been made, and that of replace and format by the
+// length of the old text alone: one call could fill the memory. A quantity of twelve characters can
+// have a thousand million digits.
 func bounded() []cel.EnvOption {
 	text := cel.StringType
+	quantities := []cel.EnvOption{
+		cel.Function("quantity", cel.Overload("string_to_quantity", []*cel.Type{text}, apiservercel.QuantityType, cel.UnaryBinding(parseQuantity))),
+		cel.Function("isQuantity", cel.Overload("is_quantity_string", []*cel.Type{text}, cel.BoolType, cel.UnaryBinding(func(v ref.Val) ref.Val {
+			return types.Bool(!types.IsError(parseQuantity(v)))
+		}))),
+		cel.Function("format", cel.MemberOverload("string_format", []*cel.Type{text, cel.ListType(cel.DynType)}, text, cel.BinaryBinding(format))),
+	}
 	texts := cel.ListType(text)
 	joined := cel.Function("join",
 		cel.MemberOverload("list_join", []*cel.Type{texts}, text, cel.UnaryBinding(func(list ref.Val) ref.Val { return join(list, types.String("")) })),
 		cel.MemberOverload("list_join_string", []*cel.Type{texts, text}, text, cel.BinaryBinding(join)))
-	return []cel.EnvOption{joined, cel.Function("replace",
+	return append(quantities, joined, cel.Function("replace",
 		cel.MemberOverload("string_replace_string_string", []*cel.Type{text, text, text}, text, cel.FunctionBinding(func(args ...ref.Val) ref.Val {
 			return replace(args, -1)
 		})),
@@ -39,7 +50,20 @@ func bounded() []cel.EnvOption {
 				return types.MaybeNoSuchOverloadErr(args[3])
 			}
 			return replace(args, int(max(math.MinInt32, min(most, math.MaxInt32))))
-		})))}
+		}))))
+}
+
+// parseQuantity is the conversion of text.
+func parseQuantity(v ref.Val) ref.Val {
+	text, ok := v.(types.String)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(v)
+	}
+	q, err := quantity.Parse(string(text))
+	if err != nil {
+		return types.WrapErr(err)
+	}
+	return apiservercel.Quantity{Quantity: &q}
 }
 
 // join joins the strings of a list.

@@ -86,6 +86,8 @@ func TestVariables(t *testing.T) {
 		`'banana'.replace('a', 'oo') == 'boonoonoo' && 'banana'.replace('a', '', 2) == 'bnna' && 'ab'.replace('', '-') == '-a-b-' && 'aa'.replace('a', 'b', 0) == 'aa'`,
 		`['a', '', 'b'].join('-') == 'a--b' && ['', 'a'].join('-') == '-a' && ['a', 'b'].join() == 'ab' && [].join('-') == ''`,
 		`!format.dns1123Label().validate('web').hasValue()`,
+		`'%s is %d, %.2f, %x, %s, %s'.format(['a', 1, 2.5, 'z', [1, 'b'], {'c': true}]) == 'a is 1, 2.50, 7a, [1, "b"], {"c":true}'`,
+		`quantity('1.5Gi').isGreaterThan(quantity('1500M')) && isQuantity('100m') && !isQuantity('a')`,
 	} {
 		if matches, err := e.Match(t.Context(), conditions(source), r); !matches || err != nil {
 			t.Errorf("%s: %v, %v", source, matches, err)
@@ -206,6 +208,13 @@ func TestBudgets(t *testing.T) {
 		"many cheap enough":  {repeated(`object.spec.list.all(a, !object.spec.list.exists(b, a + b == 3))`, 4), "cost budget"},
 		"a huge replacement": {conditions(`object.spec.text.replace('a', object.spec.text).size() > 0`), "the result is larger than 8388608 bytes"},
 		"a huge list":        {conditions(`object.spec.list.map(a, object.spec.text).join('').size() > 0`), "the result is larger than 8388608 bytes"},
+		"a huge format":      {conditions(`('%s' + '%s%s%s%s%s%s%s%s%s%s').format(object.spec.list.map(a, object.spec.text)).size() > 0`), "the result may be larger than 8388608 bytes"},
+		"a huge item":        {conditions(`'%s'.format([[{'a': object.spec.list.map(a, object.spec.text)}]]).size() > 0`), "the result may be larger than 8388608 bytes"},
+		"many places":        {conditions(`'%.999999f%.9999999f'.format([1.0, 1.0]).size() > 0`), "the result may be larger than 8388608 bytes"},
+		"formats":            {conditions(`object.spec.list.all(a, '%s%s%s%s'.format([object.spec.text, object.spec.text, object.spec.text, object.spec.text]).size() > 0)`), "cost"},
+		"a huge quantity":    {conditions(`quantity('1e2000000000').compareTo(quantity('1')) > 0`), "exponent"},
+		"a tiny quantity":    {conditions(`quantity('1e-2000000000').isGreaterThan(quantity('1'))`), "exponent"},
+		"is no quantity":     {conditions(`isQuantity('1e2000000000') || quantity('').isInteger()`), "quantities must match"},
 		"replacements":       {conditions(`object.spec.list.all(a, object.spec.text.replace('a', 'aaaaaaaaaaaaaaaaaaaa').size() > 0)`), "cost"},
 	} {
 		authz := &rights{}
