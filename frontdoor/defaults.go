@@ -16,7 +16,7 @@ import (
 // restoreDefaults restores the default roles and bindings while the service runs. It
 // skips types that --runtime-config disables.
 func (d *door) restoreDefaults(n *run.Node, b backends.Services) error {
-	objects, err := bootstrap.Objects(n.Vocabulary, n.Release)
+	objects, err := bootstrap.Objects(n.Vocabulary, n.Release, d.gates.On)
 	if err != nil {
 		return err
 	}

@@ -14,10 +14,11 @@ import (
 )
 
 // Objects returns the objects of a release in the order of their creation, with the names
-// of the vocabulary. The caller may modify them.
-func Objects(v vocabulary.Vocabulary, r release.Release) ([]map[string]any, error) {
+// of the vocabulary. on reports whether a feature is on; nil means that no alpha feature is. The caller
+// may modify the objects.
+func Objects(v vocabulary.Vocabulary, r release.Release, on func(feature string) bool) ([]map[string]any, error) {
 	objects := namespaces(v)
-	roles, err := policy(v, r)
+	roles, err := policy(v, target{r, on})
 	if err != nil {
 		return nil, err
 	}

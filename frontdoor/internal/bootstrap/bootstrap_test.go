@@ -28,7 +28,7 @@ func TestObjectsAreWholeAndUnique(t *testing.T) {
 		if i >= 2 {
 			r = release.V136
 		}
-		objects, err := bootstrap.Objects(v, r)
+		objects, err := bootstrap.Objects(v, r, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestObjectsAreWholeAndUnique(t *testing.T) {
 // group, including those of API extensions.
 func TestRolesGather(t *testing.T) {
 	for name, v := range map[string]vocabulary.Vocabulary{"platform.io": vocabulary.Platform(), "k8s.io": vocabulary.K8s()} {
-		objects, err := bootstrap.Objects(v, release.V121)
+		objects, err := bootstrap.Objects(v, release.V121, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestRolesGather(t *testing.T) {
 // TestRolesOfReleases: roles and rules follow the release.
 func TestRolesOfReleases(t *testing.T) {
 	allowed := func(r release.Release, role, verb, resource string) bool {
-		objects, err := bootstrap.Objects(vocabulary.K8s(), r)
+		objects, err := bootstrap.Objects(vocabulary.K8s(), r, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,9 +121,43 @@ func TestRolesOfReleases(t *testing.T) {
 		{"system:controller:persistent-volume-binder", "get", "secrets", true, false},
 		{"system:kube-scheduler", "patch", "resourceclaims/binding", false, true},
 		{"system:controller:statefulset-controller", "update", "pods/finalizers", false, true},
+		{"system:kubelet-api-admin", "*", "nodes/proxy", true, true},
+		{"system:kubelet-api-admin", "*", "nodes/pods", false, true},
+		{"system:heapster", "list", "deployments", true, true},
 	} {
 		if in121, in136 := allowed(release.V121, x.role, x.verb, x.resource), allowed(release.V136, x.role, x.verb, x.resource); in121 != x.in121 || in136 != x.in136 {
 			t.Errorf("%s may %s %s: %v at 1.21, %v at 1.36", x.role, x.verb, x.resource, in121, in136)
+		}
+	}
+}
+
+// TestFurtherRoles: features have roles and rules of their own, and releases have subjects of
+// their own.
+func TestFurtherRoles(t *testing.T) {
+	text := func(r release.Release, on ...string) string {
+		objects, err := bootstrap.Objects(vocabulary.K8s(), r, func(feature string) bool { return slices.Contains(on, feature) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := json.Marshal(objects)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(all)
+	}
+	const account = `"name":"leader-election-controller"`
+	if strings.Contains(text(release.V121), account) || !strings.Contains(text(release.V136), account) {
+		t.Error("the controller that elects leaders may use their locks since 1.36")
+	}
+	for feature, want := range map[string]string{
+		"ClusterTrustBundle":     `"resourceNames":["kubernetes.io/kube-apiserver-serving"]`,
+		"PodCertificateRequest":  `"name":"system:controller:podcertificaterequestcleaner"`,
+		"GenericWorkload":        `"resources":["podgroups","podgroups/status","workloads"]`,
+		"StorageVersionMigrator": `"resources":["storageversionmigrations/status"]`,
+		"DRADeviceTaintRules":    `"resources":["devicetaintrules/status"]`,
+	} {
+		if strings.Contains(text(release.V136), want) || !strings.Contains(text(release.V136, feature), want) {
+			t.Errorf("%s is not there exactly with %s", want, feature)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/datafiles"
@@ -26,6 +27,8 @@ type entry struct {
 	// To lists the subjects: "group <name>", "user <name>", or "account <name>" for a
 	// service account of the system namespace.
 	To []string `json:"to"`
+	// Also are further subjects, of some releases only.
+	Also further `json:"also"`
 	// Binding is the name of the binding if it differs from the role's. A named binding
 	// exists even without subjects.
 	Binding string `json:"binding"`
@@ -37,15 +40,26 @@ type entry struct {
 	lifetime
 }
 
-// lifetime holds the first release that has a role or a rule, and the first one without it;
-// "" for all of them.
+// lifetime holds the first release that has a role, a rule or further subjects, and the first
+// one without them; "" for all of them. Feature is the feature gate without which they are not
+// there; "" for none.
 type lifetime struct {
-	Since string `json:"since"`
-	Until string `json:"until"`
+	Since   string `json:"since"`
+	Until   string `json:"until"`
+	Feature string `json:"feature"`
 }
 
-// in reports whether a release has the role or the rule. An error is a mistake in a file.
-func (l lifetime) in(r release.Release) (bool, error) {
+// target is what the policy is made for.
+type target struct {
+	release release.Release
+	on      func(feature string) bool
+}
+
+// in reports whether there is the role or the rule. An error is a mistake in a file.
+func (l lifetime) in(t target) (bool, error) {
+	if l.Feature != "" && (t.on == nil || !t.on(l.Feature)) {
+		return false, nil
+	}
 	for _, bound := range []struct {
 		name string
 		has  bool
@@ -57,11 +71,16 @@ func (l lifetime) in(r release.Release) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if r.Before(named) == bound.has {
+		if t.release.Before(named) == bound.has {
 			return false, nil
 		}
 	}
 	return true, nil
+}
+
+type further struct {
+	To []string `json:"to"`
+	lifetime
 }
 
 type rule struct {
@@ -74,15 +93,21 @@ type rule struct {
 }
 
 // of returns the entry as a release has it; nil if the release does not have it.
-func (e *entry) of(r release.Release) (*entry, error) {
-	has, err := e.in(r)
+func (e *entry) of(t target) (*entry, error) {
+	has, err := e.in(t)
 	if err != nil || !has {
 		return nil, err
 	}
 	own := *e
 	own.Rules = nil
+	if has, err = e.Also.in(t); err != nil {
+		return nil, err
+	}
+	if has {
+		own.To = slices.Concat(e.To, e.Also.To)
+	}
 	for _, rule := range e.Rules {
-		has, err := rule.in(r)
+		has, err := rule.in(t)
 		if err != nil {
 			return nil, err
 		}
@@ -93,8 +118,8 @@ func (e *entry) of(r release.Release) (*entry, error) {
 	return &own, nil
 }
 
-// policy returns all roles of a release and then all bindings.
-func policy(v vocabulary.Vocabulary, r release.Release) ([]map[string]any, error) {
+// policy returns all roles and then all bindings.
+func policy(v vocabulary.Vocabulary, t target) ([]map[string]any, error) {
 	names := resolver(v)
 	var roles, bindings []map[string]any
 	for file, content := range datafiles.Files(packed) {
@@ -106,7 +131,7 @@ func policy(v vocabulary.Vocabulary, r release.Release) ([]map[string]any, error
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		for i := range entries {
-			e, err := entries[i].of(r)
+			e, err := entries[i].of(t)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %s: %w", file, entries[i].Role, err)
 			}
@@ -130,7 +155,7 @@ func policy(v vocabulary.Vocabulary, r release.Release) ([]map[string]any, error
 // resolver replaces angle brackets with the names of a vocabulary.
 func resolver(v vocabulary.Vocabulary) *strings.Replacer {
 	pairs := []string{"<prefix>", v.Namespace(""), "<system>", v.Namespace("system"), "<public>", v.Namespace("public"),
-		"<certificates>", v.Group("certificates.")}
+		"<certificates>", v.Group("certificates."), "<agent>", v.NodeAgent, "<domain>", v.Domain}
 	for name, signer := range map[string]string{"client": v.Signers.Client, "node-client": v.Signers.NodeClient,
 		"node-serving": v.Signers.NodeServing, "legacy-unknown": v.Signers.LegacyUnknown} {
 		pairs = append(pairs, "<signer-"+name+">", signer, "<"+name+">", path.Base(signer))

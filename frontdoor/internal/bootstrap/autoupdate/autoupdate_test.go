@@ -73,7 +73,7 @@ func start(t *testing.T) *bench {
 	cluster := fake.New(t)
 	b := &bench{T: t, engine: e, store: cluster.Store(), types: map[string]*catalogue.Type{},
 		handlers: &writes.Handlers{Store: cluster.Store(), Admission: handlertest.AdmitAll{}, Vocabulary: v, Log: slog.New(slog.DiscardHandler)}}
-	objects, err := bootstrap.Objects(v, release.V121)
+	objects, err := bootstrap.Objects(v, release.V121, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,6 +60,6 @@ func build(o Options) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	defaults, err := bootstrap.Objects(o.Vocabulary, o.Release)
+	defaults, err := bootstrap.Objects(o.Vocabulary, o.Release, gates.On)
 	return &Parts{Warnings: warnings, Gates: gates, Engine: engine, Defaults: defaults}, err
 }
