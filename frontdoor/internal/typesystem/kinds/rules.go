@@ -50,6 +50,9 @@ type Rules struct {
 	// Checks names functions that compare several fields.
 	Checks []string `json:"checks"`
 
+	// Former names, for a later release, functions of Derive and Checks that no longer apply.
+	Former []string `json:"former"`
+
 	// Since are changes of the rules by the release that makes them.
 	Since map[string]*Rules `json:"since"`
 

@@ -67,8 +67,9 @@ func byRelease(a, b string) int {
 func (r *Rules) change(later *Rules) {
 	r.Defaults = merged(r.Defaults, later.Defaults)
 	r.DefaultsWhen = slices.Concat(later.DefaultsWhen, r.DefaultsWhen)
-	r.Derive, r.DeriveFuncs = slices.Concat(r.Derive, later.Derive), slices.Concat(r.DeriveFuncs, later.DeriveFuncs)
-	r.Checks, r.CheckFuncs = slices.Concat(r.Checks, later.Checks), slices.Concat(r.CheckFuncs, later.CheckFuncs)
+	r.DeriveFuncs = slices.Concat(still(r.DeriveFuncs, r.Derive, later.Former), later.DeriveFuncs)
+	r.CheckFuncs = slices.Concat(still(r.CheckFuncs, r.Checks, later.Former), later.CheckFuncs)
+	r.Derive, r.Checks = append(without(r.Derive, later.Former), later.Derive...), append(without(r.Checks, later.Former), later.Checks...)
 	r.Required = append(without(r.Required, later.Optional), later.Required...)
 	r.Optional = append(without(r.Optional, later.Required), later.Optional...)
 	r.Fixed = slices.Concat(without(r.Fixed, later.Mutable), later.Fixed)
@@ -107,6 +108,16 @@ func merged(first, later map[string]any) map[string]any {
 		all[name] = value
 	}
 	return all
+}
+
+// still returns the functions, of which names has the names, whose names are not in former.
+func still[F any](functions []F, names, former []string) (left []F) {
+	for i, f := range functions {
+		if !slices.Contains(former, names[i]) {
+			left = append(left, f)
+		}
+	}
+	return left
 }
 
 func without(list, names []string) []string {

@@ -84,7 +84,8 @@ func debugs(c *rules.Check, container map[string]any, containers map[string]bool
 	if target := rules.Text(container, "targetContainerName"); target != "" && !containers[target] {
 		c.NotFound(at.Field("targetContainerName"), target)
 	}
-	if resources := rules.Object(container, "resources"); len(rules.Object(resources, "limits"))+len(rules.Object(resources, "requests")) > 0 {
+	resources := rules.Object(container, "resources")
+	if len(rules.Object(resources, "limits"))+len(rules.Object(resources, "requests"))+len(rules.List(resources, "claims")) > 0 {
 		c.Forbidden(at.Field("resources"), "cannot be set for an Ephemeral Container")
 	}
 	if c.Release.Before(debugged) {
@@ -99,10 +100,42 @@ func debugs(c *rules.Check, container map[string]any, containers map[string]bool
 	}
 }
 
-// hostNetworkPorts checks that host ports equal container ports on the host network, and
-// that no two containers that run at the same time use the same host port. Init containers
-// run one after the other.
+// hostNetworkPorts checks that host ports equal container ports on the host network.
 func hostNetworkPorts(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	eachPort(m, func(port map[string]any, at func() *field.Path) {
+		if rules.Number(port, "hostPort") != rules.Number(port, "containerPort") {
+			c.Invalid(at().Field("containerPort"), port["containerPort"], "must match `hostPort` when `hostNetwork` is true")
+		}
+	}, at)
+}
+
+// portsOfHost is hostNetworkPorts of later releases, in which only pods have defaults of host
+// ports: those of templates may be absent.
+func portsOfHost(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	template := at.Parent != nil
+	eachPort(m, func(port map[string]any, at func() *field.Path) {
+		host := rules.Number(port, "hostPort")
+		if host != rules.Number(port, "containerPort") && !(template && host == 0) {
+			c.Invalid(at().Field("hostPort"), host, "must match `containerPort` when `hostNetwork` is true")
+		}
+	}, at)
+}
+
+// eachPort calls do with each port of the containers of a pod on the host network.
+func eachPort(spec map[string]any, do func(port map[string]any, at func() *field.Path), at *field.Path) {
+	if spec["hostNetwork"] != true {
+		return
+	}
+	for i, container := range rules.Objects(spec, "containers") {
+		for j, port := range rules.Objects(container, "ports") {
+			do(port, func() *field.Path { return at.Field("containers").Item(i).Field("ports").Item(j) })
+		}
+	}
+}
+
+// uniqueHostPorts checks that no two containers that run at the same time use the same host
+// port. Init containers run one after the other.
+func uniqueHostPorts(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for _, list := range containerLists {
 		var taken map[string]bool
 		for i, container := range rules.Objects(m, list) {
@@ -110,19 +143,13 @@ func hostNetworkPorts(c *rules.Check, m, _ map[string]any, at *field.Path) {
 				taken = nil
 			}
 			for j, port := range rules.Objects(container, "ports") {
-				host := rules.Number(port, "hostPort")
-				wrong := m["hostNetwork"] == true && list == "containers" && host != rules.Number(port, "containerPort")
-				if host == 0 && !wrong {
+				if rules.Number(port, "hostPort") == 0 {
 					continue
-				}
-				where := at.Field(list).Item(i).Field("ports").Item(j)
-				if wrong {
-					c.Invalid(where.Field("containerPort"), port["containerPort"], "must match `hostPort` when `hostNetwork` is true")
 				}
 				if taken == nil {
 					taken = map[string]bool{}
 				}
-				hostPort(c, port, taken, where)
+				hostPort(c, port, taken, at.Field(list).Item(i).Field("ports").Item(j))
 			}
 		}
 	}
@@ -131,9 +158,6 @@ func hostNetworkPorts(c *rules.Check, m, _ map[string]any, at *field.Path) {
 // hostPort reports a host port that is in taken, and adds it.
 func hostPort(c *rules.Check, port map[string]any, taken map[string]bool, at *field.Path) {
 	host := rules.Number(port, "hostPort")
-	if host == 0 {
-		return
-	}
 	key := fmt.Sprintf("%s/%s/%d", rules.Text(port, "protocol"), rules.Text(port, "hostIP"), host)
 	if taken[key] {
 		c.Duplicate(at.Field("hostPort"), key)

@@ -2,7 +2,7 @@ package pods
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -29,104 +29,117 @@ func ownUsers(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// windows is the operating system whose pods have no Linux settings.
-const windows = "windows"
-
-// osFields checks that a pod has no settings of another operating system.
-func osFields(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	name := rules.Text(rules.Object(m, "os"), "name")
-	if m["os"] != nil && name == "" {
-		c.Required(at.Field("os").Field("name"), "")
+// unmaskedProc checks that only a pod with users of its own shows its containers all of /proc.
+func unmaskedProc(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if m["hostUsers"] == false {
+		return
 	}
-	own, where := rules.Object(m, "securityContext"), at.Field("securityContext")
-	switch name {
-	case windows:
-		for _, shared := range [...]string{"hostPID", "hostIPC", "hostUsers", "shareProcessNamespace"} {
-			if value := m[shared]; value == true || value == false && (shared == "hostUsers" || shared == "shareProcessNamespace") {
-				c.Forbidden(at.Field(shared), "cannot be set for a windows pod")
+	for _, list := range [...]string{"initContainers", "containers", "ephemeralContainers"} {
+		for i, container := range rules.Objects(m, list) {
+			if how := rules.Object(container, "securityContext")["procMount"]; how == "Unmasked" {
+				c.Invalid(at.Field(list).Item(i).Field("securityContext").Field("procMount"), how, "`hostUsers` must be false to use `Unmasked`")
 			}
-		}
-		for _, setting := range linuxSettings {
-			if !rules.Empty(own[setting]) {
-				c.Forbidden(where.Field(setting), "cannot be set for a windows pod")
-			}
-		}
-		if m["resources"] != nil {
-			c.Forbidden(at.Field("resources"), "may not be set for a windows pod")
-		}
-	case "linux":
-		if own["windowsOptions"] != nil {
-			c.Forbidden(where.Field("windowsOptions"), "windows options cannot be set for a linux pod")
 		}
 	}
 }
 
-// linuxSettings are the fields of a pod's security context that only Linux has.
-var linuxSettings = [...]string{"appArmorProfile", "fsGroup", "fsGroupChangePolicy", "runAsGroup", "runAsUser", "seLinuxChangePolicy", "seLinuxOptions",
-	"seccompProfile", "supplementalGroups", "supplementalGroupsPolicy", "sysctls"}
-
-// spreadKeys checks the label keys of topology spread constraints, and when the number of
-// domains counts.
-func spreadKeys(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	if m["minDomains"] != nil && m["whenUnsatisfiable"] != "DoNotSchedule" {
-		c.Invalid(at.Field("minDomains"), m["minDomains"],
-			fmt.Sprintf("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not %s", rules.Text(m, "whenUnsatisfiable")))
+// hostSysctls checks that a pod that shares a namespace of the host does not change its kernel
+// parameters. An update keeps those that older releases have accepted.
+func hostSysctls(c *rules.Check, m, old map[string]any, at *field.Path) {
+	if old != nil && len(sysctlsOfHost(old)) > 0 {
+		return
 	}
-	labelKeys(c, m, at)
-}
-
-// labelKeys checks the keys whose values are added to a selector: they need a selector, and
-// are in one of the lists only.
-func labelKeys(c *rules.Check, m map[string]any, at *field.Path) {
-	match, mismatch := rules.Texts(m, "matchLabelKeys"), rules.Texts(m, "mismatchLabelKeys")
-	for _, list := range [...]string{"matchLabelKeys", "mismatchLabelKeys"} {
-		keys := rules.Texts(m, list)
-		if len(keys) > 0 && m["labelSelector"] == nil {
-			c.Forbidden(at.Field(list), "must not be specified when labelSelector is not set")
-		}
-		for i, key := range keys {
-			for _, problem := range validation.IsQualifiedName(key) {
-				c.Invalid(at.Field(list).Item(i), key, problem)
-			}
-		}
-	}
-	for i, key := range match {
-		if slices.Contains(mismatch, key) {
-			c.Invalid(at.Field("matchLabelKeys").Item(i), key, "exists in both matchLabelKeys and mismatchLabelKeys")
-		}
+	for i, shared := range sysctlsOfHost(m) {
+		name := rules.Objects(rules.Object(m, "securityContext"), "sysctls")[i]["name"]
+		c.Invalid(at.Field("securityContext").Field("sysctls").Item(i).Field("name"), name, "may not be specified when '"+shared+"' is true")
 	}
 }
 
-// affinityKeys checks the label keys of a term of affinity.
-func affinityKeys(c *rules.Check, m, _ map[string]any, at *field.Path) { labelKeys(c, m, at) }
+// sysctlsOfHost returns the namespaces that a pod shares with the host and that its kernel
+// parameters are of, by the index of the parameter.
+func sysctlsOfHost(spec map[string]any) map[int]string {
+	found := map[int]string{}
+	for i, parameter := range rules.Objects(rules.Object(spec, "securityContext"), "sysctls") {
+		name := strings.ReplaceAll(rules.Text(parameter, "name"), "/", ".")
+		switch ipc := ipcParameters[name] || strings.HasPrefix(name, "fs.mqueue."); {
+		case ipc && spec["hostIPC"] == true:
+			found[i] = "hostIPC"
+		case strings.HasPrefix(name, "net.") && spec["hostNetwork"] == true:
+			found[i] = "hostNetwork"
+		}
+	}
+	return found
+}
+
+// ipcParameters are the kernel parameters about communication between processes.
+var ipcParameters = map[string]bool{"kernel.sem": true, "kernel.shmall": true, "kernel.shmmax": true, "kernel.shmmni": true, "kernel.shm": true,
+	"kernel.shm_rmid_forced": true, "kernel.msgmax": true, "kernel.msgmnb": true, "kernel.msgmni": true, "kernel.msg": true}
+
+// uniqueGates checks that scheduling gates have different names.
+func uniqueGates(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	seen := map[string]bool{}
+	for i, gate := range rules.Objects(m, "schedulingGates") {
+		name := rules.Text(gate, "name")
+		if seen[name] {
+			c.Duplicate(at.Field("schedulingGates").Item(i), name)
+		}
+		seen[name] = true
+	}
+}
+
+// claimSource checks that a claim of a pod is either a claim that exists or one made from a
+// template.
+func claimSource(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	switch named, made := m["resourceClaimName"] != nil, m["resourceClaimTemplateName"] != nil; {
+	case named && made:
+		c.Invalid(at, m, "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified")
+	case !named && !made:
+		c.Invalid(at, m, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
+	}
+}
 
 // claimedResources checks that the containers of a pod use claims that the pod has, each
 // of them once.
 func claimedResources(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	names := map[string]bool{}
 	for _, claim := range rules.Objects(m, "resourceClaims") {
-		names[rules.Text(claim, "name")] = true
+		if name := rules.Text(claim, "name"); name != "" {
+			names[name] = true
+		}
 	}
-	for _, list := range containerLists {
+	for _, list := range [...]string{"initContainers", "containers", "ephemeralContainers"} {
 		for i, container := range rules.Objects(m, list) {
-			seen := map[string]bool{}
-			where := at.Field(list).Item(i).Field("resources").Field("claims")
-			for j, claim := range rules.Objects(rules.Object(container, "resources"), "claims") {
-				name, request := rules.Text(claim, "name"), rules.Text(claim, "request")
-				shown := name
-				if request != "" {
-					shown += "/" + request
-				}
-				switch {
-				case name == "":
-					c.Required(where.Item(j), "")
-				case seen[shown] || seen[name]:
-					c.Duplicate(where.Item(j), shown)
-				case !names[name]:
-					c.NotFound(where.Item(j), name)
-				}
-				seen[shown] = true
+			if claims := rules.Objects(rules.Object(container, "resources"), "claims"); len(claims) > 0 {
+				useClaims(c, claims, names, at.Field(list).Item(i).Field("resources").Field("claims"))
 			}
+		}
+	}
+}
+
+// useClaims checks the claims of a container. A claim as a whole includes its requests.
+func useClaims(c *rules.Check, claims []map[string]any, names map[string]bool, at *field.Path) {
+	seen, parts := map[string]bool{}, map[string]bool{}
+	for i, claim := range claims {
+		name, request := rules.Text(claim, "name"), rules.Text(claim, "request")
+		if name == "" {
+			c.Required(at.Item(i), "")
+			continue
+		}
+		shown := name
+		if request != "" {
+			c.Must(validation.IsDNS1123Label, request, at.Item(i).Field("request"))
+			shown += "/" + request
+		}
+		switch {
+		case seen[name]:
+			c.Duplicate(at.Item(i), name)
+		case seen[shown], request == "" && parts[name]:
+			c.Duplicate(at.Item(i), shown)
+		}
+		seen[shown] = true
+		parts[name] = parts[name] || request != ""
+		if !names[name] {
+			c.NotFound(at.Item(i), name)
 		}
 	}
 }
@@ -150,7 +163,7 @@ func restartRules(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for i, resize := range rules.Objects(m, "resizePolicy") {
 		name := rules.Text(resize, "resourceName")
 		if seen[name] {
-			c.Duplicate(at.Field("resizePolicy").Item(i), resize)
+			c.Duplicate(at.Field("resizePolicy").Item(i), name)
 		}
 		seen[name] = true
 	}
@@ -191,7 +204,7 @@ func stops(c *rules.Check, system, signal string, at *field.Path) {
 	case signal == "":
 	case system == "":
 		c.Forbidden(at, "may not be set for containers with empty `spec.os.name`")
-	case system == windows && signal != "SIGKILL" && signal != "SIGTERM":
+	case system == "windows" && signal != "SIGKILL" && signal != "SIGTERM":
 		c.NotSupported(at, signal, "SIGKILL", "SIGTERM")
 	}
 }

@@ -103,3 +103,8 @@ func hostNetworkHostPorts(m map[string]any, _ vocabulary.Vocabulary) {
 		}
 	}
 }
+
+// hostPortsOfPod is hostNetworkHostPorts for pods only.
+func hostPortsOfPod(m map[string]any, v vocabulary.Vocabulary) {
+	hostNetworkHostPorts(rules.Object(m, "spec"), v)
+}

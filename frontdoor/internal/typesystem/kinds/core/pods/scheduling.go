@@ -43,6 +43,35 @@ func nodeTerm(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
+// nodeValues checks that the labels that a pod requires of its node are possible. An update
+// keeps those that older releases have accepted.
+func nodeValues(c *rules.Check, m, old map[string]any, at *field.Path) {
+	const required = "requiredDuringSchedulingIgnoredDuringExecution"
+	before, now := rules.Object(old, "affinity", "nodeAffinity", required), rules.Object(m, "affinity", "nodeAffinity", required)
+	if now != nil {
+		NodeValues(c, now, before, at.Field("affinity").Field("nodeAffinity").Field(required))
+	}
+}
+
+// NodeValues validates the values of a node selector, unless the stored one has invalid values.
+func NodeValues(c *rules.Check, selector, old map[string]any, at *field.Path) {
+	if old != nil {
+		before := rules.Check{}
+		if NodeValues(&before, old, nil, nil); before.Any() {
+			return
+		}
+	}
+	for i, term := range rules.Objects(selector, "nodeSelectorTerms") {
+		for j, expression := range rules.Objects(term, "matchExpressions") {
+			for k, value := range rules.Texts(expression, "values") {
+				for _, problem := range validation.IsValidLabelValue(value) {
+					c.Invalid(at.Field("nodeSelectorTerms").Item(i).Field("matchExpressions").Item(j).Field("values").Item(k), value, problem)
+				}
+			}
+		}
+	}
+}
+
 func nodeLabel(c *rules.Check, want map[string]any, at *field.Path) {
 	operator := rules.Text(want, "operator")
 	if !slices.Contains([]string{"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"}, operator) {

@@ -24,23 +24,6 @@ func privilegeEscalation(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// Profiles have a localhostProfile if and only if their type is Localhost.
-func seccompProfile(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	profile(c, m, at, "seccomp")
-}
-func appArmorProfile(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	profile(c, m, at, "AppArmor")
-}
-
-func profile(c *rules.Check, m map[string]any, at *field.Path, system string) {
-	switch at, named := at.Field("localhostProfile"), m["localhostProfile"] != nil; {
-	case m["type"] == "Localhost" && !named:
-		c.Required(at, "must be set when "+system+" type is Localhost")
-	case m["type"] != "Localhost" && named:
-		c.Invalid(at, m, "can only be set when "+system+" type is Localhost")
-	}
-}
-
 // Limits of Windows account names, in bytes, and of credential specs.
 const (
 	largestCredentials = 64 << 10

@@ -18,6 +18,8 @@ var Functions = kinds.Functions{
 		"fibreChannel":      fibreChannel,
 		"flexOptions":       flexOptions,
 		"flockerSet":        flockerSet,
+		"initiatorLength":   initiatorLength,
+		"ownClaims":         ownClaims,
 		"podToken":          podToken,
 		"projectedPaths":    projectedPaths,
 		"quobyteRegistry":   quobyteRegistry,

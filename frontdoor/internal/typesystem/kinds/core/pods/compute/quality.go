@@ -16,8 +16,8 @@ var Resources = [...]string{"cpu", "memory"}
 // else Burstable.
 func qualityOfService(m map[string]any, _ vocabulary.Vocabulary) {
 	status := rules.Object(m, "status")
-	if status == nil {
-		return // there is no status to set it in
+	if status == nil || rules.Text(status, "qosClass") != "" {
+		return // there is no status to set it in, or a write of the status must not change it
 	}
 	status["qosClass"] = Class(rules.Object(m, "spec"))
 }

@@ -1,22 +1,33 @@
-package pods
+package profiles
 
 import (
-	"maps"
+	"strconv"
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-func podAnnotations(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	if len(rules.Object(m, "metadata", "annotations")) > 0 {
-		running(c, m, at.Field("metadata").Field("annotations"))
+func podAnnotations(c *rules.Check, m, old map[string]any, at *field.Path) {
+	where := at.Field("metadata").Field("annotations")
+	if old != nil {
+		keptAnnotations(c, m, old, where)
+	}
+	if c.Subresource != "status" && len(rules.Object(m, "metadata", "annotations")) > 0 {
+		running(c, m, where)
+		deletionCost(c, m, old, where)
+		if old == nil {
+			matching(c, m, at.Field("spec"))
+		}
 	}
 }
 
-func templateAnnotations(c *rules.Check, m, _ map[string]any, at *field.Path) {
+func templateAnnotations(c *rules.Check, m, old map[string]any, at *field.Path) {
 	if len(rules.Object(m, "metadata", "annotations")) > 0 {
 		running(c, m, at.Field("annotations"))
+		deletionCost(c, m, old, at.Field("annotations"))
 	}
 }
 
@@ -27,7 +38,7 @@ func running(c *rules.Check, m map[string]any, at *field.Path) {
 	if value, ok := annotations[mirror]; ok && rules.Text(spec, "nodeName") == "" {
 		c.Invalid(at.Entry(mirror), value, "must set spec.nodeName if mirror pod annotation is set")
 	}
-	armour := c.Vocabulary.Qualified("container.apparmor.security.beta", "")
+	armour := armourPrefix(c.Vocabulary)
 	ofPod, ofContainer := c.Vocabulary.Qualified("seccomp.security.alpha", "pod"), c.Vocabulary.Qualified("container.seccomp.security.alpha", "")
 	var containers map[string]bool
 	for key := range annotations {
@@ -51,7 +62,9 @@ func running(c *rules.Check, m map[string]any, at *field.Path) {
 func containerNames(spec map[string]any) map[string]bool {
 	names := map[string]bool{}
 	for _, list := range [...]string{"initContainers", "containers", "ephemeralContainers"} {
-		maps.Copy(names, valuesOf(spec, list, "name"))
+		for _, container := range rules.Objects(spec, list) {
+			names[rules.Text(container, "name")] = true
+		}
 	}
 	return names
 }
@@ -70,4 +83,55 @@ func seccomp(c *rules.Check, profile string, at *field.Path) {
 	case strings.HasPrefix(path, "/"):
 		c.Invalid(at, path, "must be a relative path")
 	}
+}
+
+// armourPrefix begins the annotations with the AppArmor profiles of containers.
+func armourPrefix(v vocabulary.Vocabulary) string {
+	return v.Qualified("container.apparmor.security.beta", "")
+}
+
+// keptAnnotations checks that an update keeps the annotations that are only read when a pod starts.
+func keptAnnotations(c *rules.Check, m, old map[string]any, at *field.Path) {
+	now, before := rules.Object(m, "metadata", "annotations"), rules.Object(old, "metadata", "annotations")
+	mirror, armour := c.Vocabulary.Qualified("", "config.mirror"), armourPrefix(c.Vocabulary)
+	check := func(key, what string) {
+		switch {
+		case strings.HasPrefix(key, armour):
+			c.Forbidden(at.Entry(key), "may not "+what+" AppArmor annotations")
+		case key == mirror:
+			c.Forbidden(at.Entry(key), "may not "+what+" mirror pod annotation")
+		}
+	}
+	for key, value := range before {
+		if now[key] != value {
+			check(key, "remove or update")
+		}
+	}
+	for key := range now {
+		if _, had := before[key]; !had {
+			check(key, "add")
+		}
+	}
+}
+
+// costs is the first release that validates the costs of deletions by default.
+var costs, _ = release.Of("1.22")
+
+// deletionCost checks what the deletion of a pod costs. An update keeps an invalid cost.
+func deletionCost(c *rules.Check, m, old map[string]any, at *field.Path) {
+	if c.Release.Before(costs) && !c.On("PodDeletionCost") {
+		return
+	}
+	key := c.Vocabulary.Qualified("controller", "pod-deletion-cost")
+	cost, given := rules.Object(m, "metadata", "annotations")[key].(string)
+	before, had := rules.Object(old, "metadata", "annotations")[key].(string)
+	if given && !isCost(cost) && !(had && !isCost(before)) {
+		c.Invalid(at.Entry(key), cost, "must be a 32bit integer")
+	}
+}
+
+func isCost(text string) bool {
+	digits := strings.TrimPrefix(text, "-")
+	_, err := strconv.ParseInt(text, 10, 32)
+	return err == nil && text[0] != '+' && (text == "0" || len(digits) < len(text) || digits[0] != '0')
 }

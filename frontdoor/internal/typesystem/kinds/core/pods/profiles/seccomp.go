@@ -1,10 +1,11 @@
-package pods
+package profiles
 
 import (
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -19,9 +20,15 @@ var (
 	profileTypes = map[string]string{"unconfined": "Unconfined", "runtime/default": "RuntimeDefault", "docker/default": "RuntimeDefault"}
 )
 
+// fieldsOnly is the first release whose pods have no seccomp profiles in annotations.
+var fieldsOnly, _ = release.Of("1.27")
+
 // syncSeccomp copies the seccomp profiles of a new pod from its fields to its annotations
 // and back, where only one of them is set: kubelets of older releases read the annotations.
 func syncSeccomp(w kinds.Write, pod, _ map[string]any) {
+	if !w.Release.Before(fieldsOnly) {
+		return
+	}
 	spec := rules.Object(pod, "spec")
 	syncProfile(pod, spec, w.Vocabulary.Qualified("seccomp.security.alpha", "pod"))
 	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {

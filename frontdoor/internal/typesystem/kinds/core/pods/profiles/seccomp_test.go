@@ -1,4 +1,4 @@
-package pods
+package profiles
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -33,5 +34,9 @@ func TestSeccomp(t *testing.T) {
 		if b, _ := json.Marshal(want); string(a) != string(b) {
 			t.Errorf("%s: %s, want %s", name, a, b)
 		}
+	}
+	later := map[string]any{"spec": map[string]any{"securityContext": map[string]any{"seccompProfile": map[string]any{"type": "RuntimeDefault"}}}}
+	if syncSeccomp(kinds.Write{Vocabulary: vocabulary.K8s(), Release: release.V136}, later, nil); later["metadata"] != nil {
+		t.Errorf("later releases have annotations: %v", later)
 	}
 }

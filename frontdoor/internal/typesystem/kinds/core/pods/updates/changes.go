@@ -30,6 +30,14 @@ func podChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 			return
 		}
 	}
+	switch c.Subresource {
+	case debugging:
+		debuggers(c, before, after, at)
+		return
+	case resizing:
+		resized(c, old, after, at)
+		return
+	}
 	for _, name := range containerLists {
 		if len(rules.List(before, name)) != len(rules.List(after, name)) {
 			c.Forbidden(at.Field(name), "pod updates may not add or remove containers")
@@ -39,13 +47,7 @@ func podChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	gates(c, before, after, at)
 	deadline(c, before, after, at)
 	tolerations(c, before, after, at)
-	switch c.Subresource {
-	case debugging:
-		debuggers(c, before, after, at)
-	case resizing:
-		resized(c, old, after, at)
-	}
-	was, is := fixedSpec(before, c.Subresource), fixedSpec(after, c.Subresource)
+	was, is := fixedSpec(before), fixedSpec(after)
 	if !c.Release.Before(gatedMutable) && len(rules.List(before, "schedulingGates")) > 0 {
 		moreSelective(c, before, after, at)
 		narrower(c, before, after, at)
@@ -101,23 +103,15 @@ func tolerationOf(t map[string]any) toleration {
 }
 
 // fixedSpec returns the immutable part of a pod's spec.
-func fixedSpec(spec map[string]any, subresource string) map[string]any {
+func fixedSpec(spec map[string]any) map[string]any {
 	fixed := rules.Without(spec, "activeDeadlineSeconds", "tolerations", "containers", "initContainers", "schedulingGates")
-	mutable := []string{"image"}
-	switch subresource {
-	case debugging:
-		delete(fixed, "ephemeralContainers")
-	case resizing:
-		delete(fixed, "resources")
-		mutable = append(mutable, "resources", "resizePolicy")
-	}
 	if rules.Number(fixed, "terminationGracePeriodSeconds") < 0 {
 		fixed["terminationGracePeriodSeconds"] = int64(1) // negative values mean 1
 	}
 	for _, name := range containerLists {
 		var list []any
 		for _, container := range rules.Objects(spec, name) {
-			list = append(list, rules.Without(container, mutable...))
+			list = append(list, rules.Without(container, "image"))
 		}
 		fixed[name] = list
 	}

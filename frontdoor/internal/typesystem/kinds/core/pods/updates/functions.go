@@ -16,5 +16,6 @@ var Functions = kinds.Functions{
 	Prepare: map[string]kinds.PrepareFunc{
 		"keepAllButEphemeralContainers": keepAllButEphemeralContainers,
 		"keepAllButResources":           keepAllButResources,
+		"keepObserved":                  keepObserved,
 	},
 }

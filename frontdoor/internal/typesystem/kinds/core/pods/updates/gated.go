@@ -14,7 +14,7 @@ func gates(c *rules.Check, before, after map[string]any, at *field.Path) {
 	}
 	for i, gate := range rules.Objects(after, "schedulingGates") {
 		if name := rules.Text(gate, "name"); !had[name] {
-			c.Forbidden(at.Field("schedulingGates").Item(i), "only deletion is allowed, but found new scheduling gate '"+name+"'")
+			c.Forbidden(at.Field("schedulingGates").Item(i).Field("name"), "only deletion is allowed, but found new scheduling gate '"+name+"'")
 		}
 	}
 }

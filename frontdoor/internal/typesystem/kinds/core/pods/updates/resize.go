@@ -2,6 +2,7 @@ package updates
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/pods/compute"
@@ -23,7 +24,7 @@ func keepAllButResources(w kinds.Write, obj, old map[string]any) {
 	spec := maps.Clone(rules.AsObject(old["spec"]))
 	for _, list := range containerLists {
 		before, after := rules.Objects(spec, list), rules.Objects(changed, list)
-		if len(before) != len(after) {
+		if !sameNames(before, after) {
 			spec[list] = changed[list] // validation refuses it
 			continue
 		}
@@ -49,6 +50,11 @@ func keepAllButResources(w kinds.Write, obj, old map[string]any) {
 	}
 }
 
+// sameNames reports whether two lists have the same containers.
+func sameNames(a, b []map[string]any) bool {
+	return slices.EqualFunc(a, b, func(a, b map[string]any) bool { return a["name"] == b["name"] })
+}
+
 // resized checks that only CPU and memory change, that no amount is removed, and that the
 // pod keeps its quality of service.
 func resized(c *rules.Check, old, after map[string]any, at *field.Path) {
@@ -64,19 +70,82 @@ func resized(c *rules.Check, old, after map[string]any, at *field.Path) {
 		c.Forbidden(at, "Pod running on node without support for resize")
 	}
 	whole(c, before, after, at)
+	if !ordered(c, before, after, at) {
+		return
+	}
 	for _, list := range containerLists {
 		had := rules.Objects(before, list)
 		for i, container := range rules.Objects(after, list) {
-			where := at.Field(list).Item(i)
+			resizedContainer(c, had[i], container, at.Field(list).Item(i))
+		}
+	}
+}
+
+// ordered checks that a pod has the same containers as before, in the same order.
+func ordered(c *rules.Check, before, after map[string]any, at *field.Path) bool {
+	same := true
+	for _, list := range containerLists {
+		had, has := rules.Objects(before, list), rules.Objects(after, list)
+		if len(had) != len(has) {
+			c.Forbidden(at.Field(list), list+" may not be added or removed on resize")
+			same = false
+			continue
+		}
+		for i, container := range has {
 			if had[i]["name"] != container["name"] {
-				c.Invalid(where.Field("name"), container["name"], "containers may not be reordered")
-				return
+				c.Forbidden(at.Field(list).Item(i).Field("name"), list+" may not be renamed or reordered on resize")
+				same = false
 			}
-			for _, part := range []string{"limits", "requests"} {
-				amounts(c, rules.Object(had[i], "resources", part), rules.Object(container, "resources", part), where.Field("resources").Field(part))
-			}
-			if list == "initContainers" {
-				resizedOnce(c, had[i], container, where)
+		}
+	}
+	return same
+}
+
+// resizedContainer checks the resources of a container: no amount is removed, and only CPU and
+// memory change.
+func resizedContainer(c *rules.Check, had, container map[string]any, at *field.Path) {
+	init := at.Parent.Name == "initContainers"
+	kept(c, rules.Object(had, "resources"), rules.Object(container, "resources"), at.Field("resources"))
+	if !rules.Same(unsized(container), unsized(had)) {
+		if init {
+			c.Forbidden(at, "only cpu and memory resources for init or sidecar containers are mutable")
+		} else {
+			c.Forbidden(at.Parent.Parent, "only cpu and memory resources are mutable")
+		}
+	}
+	if init {
+		resizedOnce(c, had, container, at)
+	}
+}
+
+// unsized returns a container without its amounts of CPU and memory.
+func unsized(container map[string]any) map[string]any {
+	left := rules.Without(container, "resources")
+	for _, part := range []string{"limits", "requests"} {
+		left[part] = emptied(rules.Without(rules.Object(container, "resources", part), compute.Resources[:]...))
+	}
+	return left
+}
+
+// emptied returns nil for an empty map.
+func emptied(m map[string]any) any {
+	if len(m) == 0 {
+		return nil
+	}
+	return m
+}
+
+// kept checks that no amount is removed.
+func kept(c *rules.Check, before, after map[string]any, at *field.Path) {
+	what := "resource "
+	if at.Parent.Name == "spec" {
+		what = "pod-level resource "
+	}
+	for _, part := range []string{"limits", "requests"} {
+		now := rules.Object(after, part)
+		for name := range rules.Object(before, part) {
+			if now[name] == nil {
+				c.Forbidden(at.Field(part), what+part+" cannot be removed")
 			}
 		}
 	}
@@ -96,16 +165,14 @@ func resizable(pod map[string]any) bool {
 // whole checks the resources of the pod itself.
 func whole(c *rules.Check, before, after map[string]any, at *field.Path) {
 	had, has := rules.Object(before, "resources"), rules.Object(after, "resources")
-	at = at.Field("resources")
 	switch {
 	case had == nil && has == nil:
 	case had != nil && has == nil:
-		c.Forbidden(at, "pod-level resources cannot be removed")
-	case !rules.Same(rules.Without(had, "limits", "requests"), rules.Without(has, "limits", "requests")):
-		c.Forbidden(at, "only cpu and memory resources are mutable at pod-level")
+		c.Forbidden(at.Field("resources"), "pod-level resources cannot be removed")
 	default:
-		for _, part := range []string{"limits", "requests"} {
-			amounts(c, rules.Object(had, part), rules.Object(has, part), at.Field(part))
+		kept(c, had, has, at.Field("resources"))
+		if !rules.Same(unsized(map[string]any{"resources": had}), unsized(map[string]any{"resources": has})) || !rules.Same(had["claims"], has["claims"]) {
+			c.Forbidden(at, "only cpu and memory resources are mutable at pod-level")
 		}
 	}
 }
@@ -119,18 +186,6 @@ func resizedOnce(c *rules.Check, had, container map[string]any, at *field.Path) 
 	for _, policy := range rules.Objects(container, "resizePolicy") {
 		if policy["restartPolicy"] == "RestartContainer" {
 			c.Forbidden(at, "non-sidecar init containers with a resize policy of RestartContainer cannot be resized")
-		}
-	}
-}
-
-func amounts(c *rules.Check, before, after map[string]any, at *field.Path) {
-	others := func(m map[string]any) map[string]any { return rules.Without(m, compute.Resources[:]...) }
-	if !rules.Same(others(before), others(after)) {
-		c.Forbidden(at, "only cpu and memory resources are mutable")
-	}
-	for _, name := range compute.Resources {
-		if before[name] != nil && after[name] == nil {
-			c.Forbidden(at, "resource "+at.Name+" cannot be removed")
 		}
 	}
 }

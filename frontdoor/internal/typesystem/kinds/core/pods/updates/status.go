@@ -2,71 +2,114 @@ package updates
 
 import (
 	"net/netip"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/format"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
 )
+
+// Releases that check more of the status.
+var (
+	addressesOfHosts, _ = release.Of("1.29")
+	fixedQuality, _     = release.Of("1.32")
+	observed, _         = release.Of("1.33")
+	bound, _            = release.Of("1.35")
+)
+
+// keepObserved keeps, in a write of the status, the generations that it leaves out.
+func keepObserved(w kinds.Write, obj, old map[string]any) {
+	if w.Subresource != "status" || w.Release.Before(observed) {
+		return
+	}
+	const name = "observedGeneration"
+	is, was := rules.Object(obj, "status"), rules.Object(old, "status")
+	if is == nil {
+		return
+	}
+	kinds.KeepMissing(is, was, name)
+	before := map[string][]map[string]any{}
+	for _, condition := range rules.Objects(was, "conditions") {
+		kind := rules.Text(condition, "type")
+		before[kind] = append(before[kind], condition)
+	}
+	for _, condition := range rules.Objects(is, "conditions") {
+		kind := rules.Text(condition, "type")
+		if had := before[kind]; len(had) > 0 {
+			kinds.KeepMissing(condition, had[0], name)
+			before[kind] = had[1:]
+		}
+	}
+}
 
 // statusChange validates an update of a pod's status.
 func statusChange(c *rules.Check, m, old map[string]any, at *field.Path) {
 	before, after := rules.Object(old, "status"), rules.Object(m, "status")
-	policy := rules.Object(m, "spec")["restartPolicy"]
 	at = at.Field("status")
-	c.Must(validation.IsDNS1123Subdomain, rules.Text(after, "nominatedNodeName"), at.Field("nominatedNodeName"))
-	for _, list := range [...]string{"containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"} {
-		if list == "ephemeralContainerStatuses" {
-			policy = "Never" // ephemeral containers are never restarted
-		}
-		running := runningIn(after, list)
-		for i, was := range rules.Objects(before, list) {
-			if startedAgain(was, running, policy) {
-				c.Forbidden(at.Field(list).Item(i).Field("state"), "may not be transitioned to non-terminated state")
-			}
-		}
-	}
+	nominated(c, m, old, at.Field("nominatedNodeName"))
+	transitions(c, old, after, at)
 	for i, condition := range rules.Objects(after, "conditions") {
-		kind := rules.Text(condition, "type")
+		kind, at := rules.Text(condition, "type"), at.Field("conditions").Item(i)
 		for _, problem := range validation.IsQualifiedName(kind) {
-			c.Invalid(at.Field("conditions").Item(i).Field("Type"), kind, problem)
+			c.Invalid(at.Field("Type"), kind, problem)
 		}
+		generation(c, condition, at)
 	}
-	podIPs(c, rules.Objects(after, "podIPs"), at.Field("podIPs"))
+	addresses(c, after, before, at.Field("podIPs"))
+	if !c.Release.Before(addressesOfHosts) {
+		hostAddresses(c, after, before, at.Field("hostIPs"))
+	}
+	if now := after["qosClass"]; !c.Release.Before(fixedQuality) && now != before["qosClass"] {
+		c.Invalid(at.Field("qosClass"), now, "field is immutable")
+	}
+	if !c.Release.Before(observed) {
+		generation(c, after, at)
+		claimStatuses(c, m, at.Field("resourceClaimStatuses"))
+		extendedClaim(c, m, at.Field("extendedResourceClaimStatus"))
+		containerStatuses(c, m, at)
+	}
 }
 
-// startedAgain reports whether a container that terminated and must not be restarted is no
-// longer terminated.
-func startedAgain(was map[string]any, running map[string]bool, policy any) bool {
-	ended := rules.Object(was, "state", "terminated")
-	if policy == "Always" || ended == nil || policy == "OnFailure" && rules.Number(ended, "exitCode") != 0 {
-		return false
+func generation(c *rules.Check, m map[string]any, at *field.Path) {
+	if n := rules.Number(m, "observedGeneration"); n < 0 {
+		c.Invalid(at.Field("observedGeneration"), n, "must be a non-negative integer")
 	}
-	return running[rules.Text(was, "name")]
 }
 
-// runningIn returns the names in a list of container statuses that are not terminated.
-func runningIn(status map[string]any, list string) map[string]bool {
-	items := rules.Objects(status, list)
-	running := make(map[string]bool, len(items))
-	for _, item := range items {
-		if rules.Object(item, "state", "terminated") == nil {
-			running[rules.Text(item, "name")] = true
-		}
+// nominated checks the node that is kept for a pod: one on a node gets no other.
+func nominated(c *rules.Check, m, old map[string]any, at *field.Path) {
+	name := rules.Text(rules.Object(m, "status"), "nominatedNodeName")
+	if name == rules.Text(rules.Object(old, "status"), "nominatedNodeName") {
+		return
 	}
-	return running
+	c.Must(validation.IsDNS1123Subdomain, name, at)
+	if name != "" && rules.Text(rules.Object(old, "spec"), "nodeName") != "" && !c.Release.Before(bound) {
+		c.Forbidden(at, "may not be set on pods that are already bound to a node")
+	}
 }
 
-// podIPs checks that a pod has at most one address per IP family.
-func podIPs(c *rules.Check, all []map[string]any, at *field.Path) {
-	seen, families := map[string]bool{}, map[bool]bool{}
+// addresses checks that a pod has at most one address per IP family. The stored addresses may
+// stay.
+func addresses(c *rules.Check, status, old map[string]any, at *field.Path) {
+	all := rules.Objects(status, at.Name)
 	for i, one := range all {
+		same := func(other map[string]any) bool { return other["ip"] == one["ip"] }
+		if slices.ContainsFunc(rules.Objects(old, at.Name), same) {
+			continue
+		}
 		ip := rules.Text(one, "ip")
 		for _, problem := range format.IP(ip) {
 			c.Invalid(at.Item(i), ip, problem)
 		}
-		if seen[ip] {
+	}
+	seen, families := map[string]bool{}, map[bool]bool{}
+	for i, one := range all {
+		ip := rules.Text(one, "ip")
+		if seen[ip] && c.Release.Before(addressesOfHosts) {
 			c.Duplicate(at.Item(i), one)
 		}
 		address, _ := netip.ParseAddr(ip)
@@ -75,4 +118,16 @@ func podIPs(c *rules.Check, all []map[string]any, at *field.Path) {
 	if len(families) < len(all) {
 		c.Invalid(at, all, "may specify no more than one IP for each IP family")
 	}
+}
+
+// hostAddresses checks the addresses of the host, of which hostIP is the first one.
+func hostAddresses(c *rules.Check, status, old map[string]any, at *field.Path) {
+	all := rules.Objects(status, at.Name)
+	if len(all) == 0 {
+		return
+	}
+	if first := rules.Text(all[0], "ip"); first != rules.Text(status, "hostIP") {
+		c.Invalid(at.Item(0).Field("ip"), first, "must be equal to `hostIP`")
+	}
+	addresses(c, status, old, at)
 }

@@ -1,0 +1,99 @@
+package updates
+
+import (
+	"slices"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
+)
+
+// Releases that restart containers in more ways: sidecars, and rules of single containers.
+var (
+	sidecars, _     = release.Of("1.29")
+	restartRules, _ = release.Of("1.35")
+)
+
+// transitions checks that containers that ended and must not be restarted do not run again.
+func transitions(c *rules.Check, old, after map[string]any, at *field.Path) {
+	spec, before := rules.Object(old, "spec"), rules.Object(old, "status")
+	for _, lists := range [...]struct{ statuses, containers string }{
+		{"containerStatuses", "containers"}, {"initContainerStatuses", "initContainers"}, {"ephemeralContainerStatuses", ""},
+	} {
+		running := runningIn(after, lists.statuses)
+		for i, was := range rules.Objects(before, lists.statuses) {
+			ended, name := rules.Object(was, "state", "terminated"), rules.Text(was, "name")
+			if ended != nil && running[name] && !restarts(c, spec, lists.containers, name, rules.Number(ended, "exitCode")) {
+				c.Forbidden(at.Field(lists.statuses).Item(i).Field("state"), "may not be transitioned to non-terminated state")
+			}
+		}
+	}
+}
+
+// restarts reports whether the container of a list that ended with a code is restarted. list is
+// empty for ephemeral containers, which never are.
+func restarts(c *rules.Check, spec map[string]any, list, name string, code int64) bool {
+	if list == "" {
+		return false
+	}
+	policy, rule := spec["restartPolicy"], !c.Release.Before(restartRules)
+	if rule && restartsAll(spec) {
+		return true
+	}
+	i := slices.IndexFunc(rules.Objects(spec, list), func(container map[string]any) bool { return container["name"] == name })
+	if i < 0 && rule {
+		return false
+	}
+	var container map[string]any
+	if i >= 0 {
+		container = rules.Objects(spec, list)[i]
+	}
+	own := container["restartPolicy"]
+	switch sidecar := list == "initContainers" && own == "Always" && !c.Release.Before(sidecars); {
+	case rule && own != nil && ruleOf(container, code):
+		return true
+	case rule && own != nil, sidecar:
+		policy = own
+	}
+	return policy == "Always" || policy == "OnFailure" && code != 0
+}
+
+const restartAll = "RestartAllContainers"
+
+// restartsAll reports whether a rule of a container restarts all containers of the pod.
+func restartsAll(spec map[string]any) bool {
+	for _, list := range containerLists {
+		for _, container := range rules.Objects(spec, list) {
+			for _, rule := range rules.Objects(container, "restartPolicyRules") {
+				if rule["action"] == restartAll {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// ruleOf reports whether the first rule of a container that an exit code matches restarts it.
+func ruleOf(container map[string]any, code int64) bool {
+	for _, rule := range rules.Objects(container, "restartPolicyRules") {
+		codes := rules.Object(rule, "exitCodes")
+		listed := slices.ContainsFunc(rules.List(codes, "values"), func(value any) bool { return value == code })
+		if codes != nil && (codes["operator"] == "In" && listed || codes["operator"] == "NotIn" && !listed) {
+			return rule["action"] == "Restart" || rule["action"] == restartAll
+		}
+	}
+	return false
+}
+
+// runningIn returns the names in a list of container statuses that are not terminated.
+func runningIn(status map[string]any, list string) map[string]bool {
+	items := rules.Objects(status, list)
+	running := make(map[string]bool, len(items))
+	for _, item := range items {
+		if rules.Object(item, "state", "terminated") == nil {
+			running[rules.Text(item, "name")] = true
+		}
+	}
+	return running
+}
