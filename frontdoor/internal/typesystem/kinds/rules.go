@@ -73,6 +73,12 @@ type Choice struct {
 	By       string            `json:"by"`
 	Of       map[string]string `json:"of"`
 	Optional bool              `json:"optional"`
+	// First has an order of the fields: only the first one that is set is validated, and the
+	// others are refused only if several are set.
+	First []string `json:"first"`
+	// Missing and Surplus are the messages for a field that is missing, and for one too many.
+	Missing string `json:"missing"`
+	Surplus string `json:"surplus"`
 }
 
 // Field holds the rules of one field. For a list, the rules on values apply to each item.

@@ -8,8 +8,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// Surplus returns the fields of a union that are not looked into: of several sorts those
-// after the first one, and all of Either when it has several. They are refused as such.
+// Surplus returns the fields of a union that are not looked into: of several sorts, or fields
+// of Choice.First, those after the first one, and all of Either when it has several. They are refused as such.
 func (r *Rules) Surplus(m map[string]any) []string {
 	switch {
 	case r == nil:
@@ -21,6 +21,10 @@ func (r *Rules) Surplus(m map[string]any) []string {
 	case len(r.Either) > 0:
 		if names := given(m, r.Either); len(names) > 1 {
 			return names
+		}
+	case r.Choice != nil:
+		if names := given(m, r.Choice.First); len(names) > 1 {
+			return names[1:]
 		}
 	}
 	return nil
@@ -94,7 +98,17 @@ func (r *Choice) check(c *rules.Check, m map[string]any, at *field.Path) {
 	chosen, _ := m[r.By].(string)
 	mine, known := r.Of[chosen]
 	if mine != "" && !r.Optional && m[mine] == nil {
-		c.Required(at.Field(mine), "required when "+r.By+" is "+chosen)
+		c.Required(at.Field(mine), cmp.Or(r.Missing, "required when "+r.By+" is "+chosen))
+	}
+	if len(r.First) > 0 {
+		if names := given(m, r.First); len(names) > 1 {
+			for _, name := range names {
+				if name != mine {
+					c.Forbidden(at.Field(name), r.Surplus)
+				}
+			}
+		}
+		return
 	}
 	for _, name := range r.Of {
 		if name != "" && name != mine && m[name] != nil && known {

@@ -84,10 +84,10 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 		if len(n.rules.DeriveFuncs) > 0 && (!p.typed || n.rules.Specified != nil) && !n.typed(m) {
 			p.mistyped(n, m, at)
 		}
-		before, stated := len(m), n.statedEmpty(m)
+		before, stated := len(m), n.statedEmpty(m, n.rules.Defaults)
 		n.rules.Complete(m, p.vocabulary)
-		for _, name := range stated {
-			m[name] = ""
+		for _, s := range stated {
+			s.in[s.name] = ""
 		}
 		p.budget.Add((len(m) - before) * perField)
 	}
@@ -113,14 +113,28 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 	p.show(n, m)
 }
 
-// statedEmpty returns the texts that are said to be empty, so no default replaces them.
-func (n *node) statedEmpty(m map[string]any) (names []string) {
+// statedText is a text in an object that is said to be empty.
+type statedText struct {
+	in   map[string]any
+	name string
+}
+
+// statedEmpty returns the texts that are said to be empty, also in objects below that have
+// defaults, so no default replaces them.
+func (n *node) statedEmpty(m, defaults map[string]any) (found []statedText) {
 	for _, name := range n.stated {
 		if value, given := m[name]; given && value == "" {
-			names = append(names, name)
+			found = append(found, statedText{m, name})
 		}
 	}
-	return names
+	for name, value := range defaults {
+		below, hasDefaults := value.(map[string]any)
+		given, isObject := m[name].(map[string]any)
+		if f := n.fields[name]; f != nil && hasDefaults && isObject {
+			found = append(found, f.statedEmpty(given, below)...)
+		}
+	}
+	return found
 }
 
 // show puts a null where there is nothing in a field that is always shown.

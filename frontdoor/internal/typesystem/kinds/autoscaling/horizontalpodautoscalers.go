@@ -1,10 +1,12 @@
 package autoscaling
 
 import (
+	"encoding/json"
 	"fmt"
 
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/resources"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -25,6 +27,22 @@ func oldestTarget(m map[string]any, v vocabulary.Vocabulary) {
 	}
 }
 
+// usualMetrics defaults the metrics to a target of CPU utilization. An empty list is none.
+func usualMetrics(m map[string]any, _ vocabulary.Vocabulary) {
+	if rules.Empty(m["metrics"]) {
+		m["metrics"] = []any{map[string]any{"type": "Resource", "resource": map[string]any{"name": "cpu",
+			"target": map[string]any{"type": "Utilization", "averageUtilization": usualTarget}}}}
+	}
+}
+
+// usualFlatMetrics does the same in the form of v2beta1.
+func usualFlatMetrics(m map[string]any, v vocabulary.Vocabulary) {
+	if rules.Empty(m["metrics"]) {
+		usualMetrics(m, v)
+		m["metrics"] = targets.allToFlat(rules.List(m, "metrics"))
+	}
+}
+
 // minimumAllowed: scaling to nothing is a feature of its own. Who has it keeps it.
 func minimumAllowed(c *rules.Check, m, old map[string]any, at *field.Path) {
 	lowest := int64(1)
@@ -42,12 +60,67 @@ func minimumBelowMaximum(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
+// scaleToZero checks that an autoscaler that may remove all pods has a metric that exists without
+// them. v1 has such metrics in an annotation.
+func scaleToZero(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if minimum, ok := rules.Whole(m["minReplicas"]); !ok || minimum != 0 {
+		return
+	}
+	metrics := rules.Objects(m, "metrics")
+	if annotated := rules.Text(rules.Object(c.Root, "metadata", "annotations"), c.Vocabulary.Qualified("autoscaling.alpha", "metrics")); len(metrics) == 0 {
+		_ = json.Unmarshal([]byte(annotated), &metrics) // others are no metrics
+	}
+	for _, metric := range metrics {
+		if kind := rules.Text(metric, "type"); kind == "Object" || kind == "External" {
+			return
+		}
+	}
+	c.Forbidden(at.Field("metrics"), "must specify at least one Object or External metric to support scaling to zero replicas")
+}
+
+// atMost returns a check of the upper bound of a number.
+func atMost(name string, bound int64) rules.CheckFunc {
+	return func(c *rules.Check, m, _ map[string]any, at *field.Path) {
+		if n, ok := rules.Whole(m[name]); ok && n > bound {
+			c.Invalid(at.Field(name), n, fmt.Sprintf("must be less than or equal to %d", bound))
+		}
+	}
+}
+
+// containerResourceName checks the name of a resource of containers.
+func containerResourceName(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if name := rules.Text(m, "name"); name != "" {
+		resources.ContainerName(c, name, at.Field("name"))
+	}
+}
+
+// describedVersions checks the versions of the objects that metrics describe, unless a stored
+// one is invalid.
+func describedVersions(c *rules.Check, m, old map[string]any, at *field.Path) {
+	problem := func(metric map[string]any) (version string, err error) {
+		version = rules.Text(rules.Object(metric, "object", "describedObject"), "apiVersion")
+		_, err = runtimeschema.ParseGroupVersion(version)
+		return version, err
+	}
+	for _, metric := range rules.Objects(old, "metrics") {
+		if _, err := problem(metric); err != nil && rules.Text(metric, "type") == "Object" {
+			return
+		}
+	}
+	for i, metric := range rules.Objects(m, "metrics") {
+		if version, err := problem(metric); err != nil {
+			c.Invalid(at.Field("metrics").Item(i).Field("object").Field("describedObject").Field("apiVersion"), version, err.Error())
+		}
+	}
+}
+
 // metricTarget checks the type of a target. The checks of its values depend on the source.
 func metricTarget(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	switch kind := rules.Text(m, "type"); kind {
 	case "Utilization", "Value", "AverageValue":
 	case "":
 		c.Required(at.Field("type"), "must specify a metric target type")
+		fallthrough
 	default:
 		c.Invalid(at.Field("type"), kind, "must be either Utilization, Value, or AverageValue")
 	}
@@ -98,9 +171,9 @@ func (s source) check(c *rules.Check, m map[string]any, at *field.Path) {
 	}
 }
 
-// scalingPolicies checks that the list of policies is not empty if it is given.
+// scalingPolicies checks that the list of policies is not empty. One that is absent has a default.
 func scalingPolicies(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	if policies, given := m["policies"]; given && rules.Empty(policies) {
+	if rules.Empty(m["policies"]) {
 		c.Required(at.Field("policies"), "must specify at least one Policy")
 	}
 }

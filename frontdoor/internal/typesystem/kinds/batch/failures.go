@@ -12,7 +12,7 @@ import (
 // once they have failed, because the policy has to see them.
 func podReplacement(m map[string]any, _ vocabulary.Vocabulary) {
 	spec := rules.Object(m, "spec")
-	if spec == nil || !rules.Empty(spec["podReplacementPolicy"]) {
+	if spec == nil || spec["podReplacementPolicy"] != nil {
 		return
 	}
 	spec["podReplacementPolicy"] = "TerminatingOrFailed"

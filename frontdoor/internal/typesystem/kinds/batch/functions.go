@@ -20,6 +20,7 @@ var Functions = kinds.Functions{
 		"cronJobName":             cronJobName,
 		"indexedJob":              indexedJob,
 		"jobChanges":              jobChanges,
+		"jobReport":               jobReport,
 		"jobSelectorMatches":      jobSelectorMatches,
 		"jobTemplate":             jobTemplate,
 		"noJobSelector":           noJobSelector,

@@ -12,6 +12,7 @@ import (
 
 const (
 	all            = "*"
+	serviceAccount = "ServiceAccount"
 	maxPrecedence  = 10000
 	exemptSchema   = "exempt"
 	onePrecedence  = "only the schema named 'exempt' may have matchingPrecedence 1"
@@ -46,10 +47,11 @@ func flowSchemaRules(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// flowSchemaSubject checks that a subject has the field of its kind, and no other.
+// flowSchemaSubject checks that a subject has the field of its kind, and no other. Only that one
+// is looked into.
 func flowSchemaSubject(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	kind := rules.Text(m, "kind")
-	fields := map[string]string{"User": "user", "Group": "group", "ServiceAccount": "serviceAccount"}
+	fields := map[string]string{"User": "user", "Group": "group", serviceAccount: "serviceAccount"}
 	if fields[kind] == "" {
 		return // reported as such
 	}
@@ -57,18 +59,32 @@ func flowSchemaSubject(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		switch given := m[name] != nil; {
 		case of == kind && !given:
 			c.Required(at.Field(name), name+" is required when subject kind is '"+kind+"'")
-		case of != kind && given:
+		case of == kind:
+			subjectName(c, kind, rules.Object(m, name), at.Field(name))
+		case given:
 			c.Forbidden(at.Field(name), name+" is forbidden when subject kind is not '"+of+"'")
 		}
 	}
 }
 
-// accountOfSubject checks the name of a service account, which is * for all of its
-// namespace.
-func accountOfSubject(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	if name := rules.Text(m, "name"); name != all {
+// subjectName checks the name of a user, a group or a service account. The name * means all
+// service accounts of a namespace.
+func subjectName(c *rules.Check, kind string, m map[string]any, at *field.Path) {
+	name := rules.Text(m, "name")
+	if name == "" {
+		c.Required(at.Field("name"), "")
+	}
+	if kind != serviceAccount {
+		return
+	}
+	if name != all {
 		c.Must(validation.IsDNS1123Subdomain, name, at.Field("name"))
 	}
+	namespace := rules.Text(m, "namespace")
+	if namespace == "" {
+		c.Required(at.Field("namespace"), "must specify namespace for service account")
+	}
+	c.Must(validation.IsDNS1123Label, namespace, at.Field("namespace"))
 }
 
 // flowSchemaScope checks that a resource rule applies to namespaces, the cluster scope or

@@ -15,7 +15,6 @@ var Functions = kinds.Functions{
 		"flowControlConditions": flowControlConditions,
 		"flowSchemaRules":       flowSchemaRules,
 		"flowSchemaSubject":     flowSchemaSubject,
-		"accountOfSubject":      accountOfSubject,
 		"queuingOfResponse":     queuingOfResponse,
 		"flowSchemaScope":       flowSchemaScope,
 		"handFitsQueues":        handFitsQueues,

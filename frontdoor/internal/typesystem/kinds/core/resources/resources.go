@@ -82,28 +82,37 @@ func overcommitted(c *rules.Check, name string) bool {
 	return native(c, name) && !strings.HasPrefix(name, HugePages)
 }
 
-// uncommon validates a resource that is not in Native.
-func uncommon(c *rules.Check, name string, value any, at *field.Path) {
+// ContainerName validates the name of a resource of containers.
+func ContainerName(c *rules.Check, name string, at *field.Path) {
+	if Native[name] {
+		return
+	}
 	problems := validation.IsQualifiedName(name)
 	for _, problem := range problems {
 		c.Invalid(at, name, problem)
 	}
+	switch {
+	case strings.HasPrefix(name, HugePages):
+	case !strings.Contains(name, "/"):
+		c.Invalid(at, name, "must be a standard resource for containers")
+		if !ofQuotas[name] && len(problems) == 0 {
+			c.Invalid(at, name, "must be a standard resource type or fully qualified")
+		}
+	case !native(c, name) && !Extended(c, name):
+		c.Invalid(at, name, "doesn't follow extended resource name standard")
+	}
+}
+
+// uncommon validates a resource that is not in Native.
+func uncommon(c *rules.Check, name string, value any, at *field.Path) {
+	ContainerName(c, name, at)
 	q := rules.Quantity(value)
 	switch size, pages := strings.CutPrefix(name, HugePages); {
 	case pages:
 		if page := rules.Quantity(size); page.Value() <= 0 || q.Value()%page.Value() != 0 {
 			c.Invalid(at, value, q.String()+" is not positive integer multiple of "+name)
 		}
-	case !strings.Contains(name, "/"):
-		c.Invalid(at, name, "must be a standard resource for containers")
-		if !ofQuotas[name] && len(problems) == 0 {
-			c.Invalid(at, name, "must be a standard resource type or fully qualified")
-		}
-	case native(c, name):
-	default:
-		if !Extended(c, name) {
-			c.Invalid(at, name, "doesn't follow extended resource name standard")
-		}
+	case strings.Contains(name, "/") && !native(c, name):
 		if q.MilliValue()%1000 != 0 {
 			c.Invalid(at, value, "must be an integer")
 		}
