@@ -115,6 +115,9 @@ func (s *Server) spawn(work, program string, args ...string) error {
 	}
 	defer log.Close()
 	command := exec.Command(program, args...)
+	if filepath.Base(program) == "apiserver" {
+		command.Args[0] = "kube-apiserver" // its name as a manager of fields
+	}
 	command.Stdout, command.Stderr = log, log
 	command.Env = append(slices.Clone(s.env), os.Environ()...)
 	if err := command.Start(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -154,6 +155,11 @@ func TestConditionsAreWrittenWhenTheyDiffer(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.until("the condition is known", func() bool { return x().condition == conditionOf(object) })
+		if owners := tree.Objects(object, "metadata", "managedFields"); !slices.ContainsFunc(owners, func(e map[string]any) bool {
+			return tree.Text(e, "manager") == b.handlers.Vocabulary.Namespace("apiserver") && tree.Child(e, "fieldsV1")["f:status"] != nil
+		}) {
+			t.Errorf("nobody owns the condition: %v", owners)
+		}
 		return stored.Revision, tree.Text(tree.Objects(object, "status", "conditions")[0], "lastTransitionTime")
 	}
 	first, since := write(unavailable("FailedDiscoveryCheck", "port 1"))

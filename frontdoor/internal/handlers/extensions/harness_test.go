@@ -181,6 +181,10 @@ func (b *bench) keep(gr resource.GroupResource, namespace, object string) {
 	}
 }
 
+// registered are the owners of a registration.
+var registered = []any{map[string]any{"manager": "test", "operation": "Update", "apiVersion": "apiregistration.k8s.io/v1",
+	"time": "2021-04-08T01:02:03Z", "fieldsType": "FieldsV1", "fieldsV1": map[string]any{"f:spec": map[string]any{"f:group": map[string]any{}}}}}
+
 // register stores an APIService of the service ext, and waits until it is known. change
 // may be nil.
 func (b *bench) register(version, group string, change func(spec map[string]any)) {
@@ -191,7 +195,7 @@ func (b *bench) register(version, group string, change func(spec map[string]any)
 		change(spec)
 	}
 	name := version + "." + group
-	raw, err := tree.Encode(map[string]any{"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": name, "uid": "uid-" + name}, "spec": spec})
+	raw, err := tree.Encode(map[string]any{"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": name, "uid": "uid-" + name, "managedFields": registered}, "spec": spec})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -7,13 +7,20 @@ import (
 	"maps"
 	"time"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conditions"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/tree"
 )
 
 // dangling is the type of the condition of a FlowSchema whose level does not exist.
 const dangling = "Dangling"
+
+// manager owns the conditions, under the name that it has in Kubernetes.
+const manager = "api-priority-and-fairness-config-consumer-v1"
 
 // condition is a condition without its time.
 type condition struct {
@@ -43,15 +50,38 @@ func (k *Keeper) report(ctx context.Context, f stored[fairness.Flow]) error {
 			return nil
 		}
 	}
-	return k.amend(ctx, typeOf(k.Vocabulary, flowKind), f.spec.Name, func(object map[string]any) {
+	return k.amend(ctx, typeOf(k.Vocabulary, flowKind), f.spec.Name, func(a writes.Amendment, object map[string]any) error {
 		if tree.Text(object, "metadata", "uid") != f.spec.UID || tree.Text(object, "spec", "priorityLevelConfiguration", "name") != f.spec.Level {
-			return // another one: the next pass has it
+			return nil // another one: the next pass has it
 		}
 		status := maps.Clone(tree.Child(object, "status"))
 		if status == nil {
 			status = map[string]any{}
 		}
-		conditions.Set(status, conditions.New(want.Type, want.Status, want.Reason, want.Message), k.now().UTC().Format(time.RFC3339))
+		c := conditions.New(want.Type, want.Status, want.Reason, want.Message)
+		conditions.Set(status, c, k.now().UTC().Format(time.RFC3339))
+		if !a.Engine.Types.Release().Before(release.V136) {
+			return apply(ctx, a, object, c)
+		}
+		before := typesystem.Copy(object)
 		object["status"] = status
+		return a.Engine.Merge.Track(fieldmanager.Change{Type: a.Type, Live: before, New: object, Manager: manager, Subresource: "status"})
 	})
+}
+
+// apply applies a condition to the status of a FlowSchema, as Kubernetes does since it can.
+func apply(ctx context.Context, a writes.Amendment, object, c map[string]any) error {
+	body, err := tree.Encode(map[string]any{"apiVersion": a.Type.APIVersion(), "kind": a.Type.Kind, "metadata": map[string]any{"name": a.Key.Name},
+		"status": map[string]any{"conditions": []any{c}}})
+	if err != nil {
+		return err
+	}
+	applied, _, err := a.Engine.Merge.Patch(ctx, fieldmanager.PatchRequest{Type: a.Type, MediaType: fieldmanager.MediaTypeApply, Body: body,
+		Current: object, Manager: manager, Force: true, Subresource: "status"})
+	if err != nil {
+		return err
+	}
+	clear(object)
+	maps.Copy(object, applied)
+	return nil
 }

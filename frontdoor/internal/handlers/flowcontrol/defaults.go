@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strconv"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/tree"
@@ -71,7 +72,7 @@ func (k *Keeper) restore(ctx context.Context, w wanted) error {
 	if (same || !updates) && noted {
 		return nil
 	}
-	err := k.amend(ctx, typeOf(k.Vocabulary, w.kind), w.name, func(object map[string]any) {
+	err := k.amend(ctx, typeOf(k.Vocabulary, w.kind), w.name, func(_ writes.Amendment, object map[string]any) error {
 		metadata := maps.Clone(tree.Child(object, "metadata"))
 		if updates && !same {
 			object["spec"] = tree.Copy(w.Object["spec"])
@@ -84,6 +85,7 @@ func (k *Keeper) restore(ctx context.Context, w wanted) error {
 			metadata["annotations"] = annotations
 		}
 		object["metadata"] = metadata
+		return nil
 	})
 	if err == nil {
 		k.Log.Info("restored a default of fair shares", "kind", w.kind, "name", w.name)

@@ -195,17 +195,15 @@ func (k *Keeper) pass(ctx context.Context) error {
 }
 
 // amend changes an object; one that has been deleted since is not an error.
-func (k *Keeper) amend(ctx context.Context, gr resource.GroupResource, name string, change func(map[string]any)) error {
+func (k *Keeper) amend(ctx context.Context, gr resource.GroupResource, name string, change func(writes.Amendment, map[string]any) error) error {
 	e := k.Engine()
 	t := e.Types.Stored(gr)
 	if t == nil {
 		return nil // disabled by --runtime-config
 	}
-	err := k.Writes.Amend(ctx, writes.Amendment{Engine: e, Type: t, Key: resource.Key{GroupResource: gr, Name: name},
-		Change: func(object map[string]any) error {
-			change(object)
-			return nil
-		}})
+	a := writes.Amendment{Engine: e, Type: t, Key: resource.Key{GroupResource: gr, Name: name}}
+	a.Change = func(object map[string]any) error { return change(a, object) }
+	err := k.Writes.Amend(ctx, a)
 	if services.IsReason(err, services.ReasonNotFound) {
 		return nil
 	}

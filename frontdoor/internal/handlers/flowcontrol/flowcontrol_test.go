@@ -3,6 +3,7 @@ package flowcontrol_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -178,6 +179,12 @@ func TestDefaultsAreAccepted(t *testing.T) {
 			}
 			return true
 		})
+		operation := map[release.Release]string{release.V121: "Update", release.V136: "Apply"}[r]
+		if entry := tree.Objects(b.get(flows, "global-default"), "metadata", "managedFields"); !slices.ContainsFunc(entry, func(e map[string]any) bool {
+			return tree.Text(e, "manager") == "api-priority-and-fairness-config-consumer-v1" && tree.Text(e, "operation") == operation && tree.Child(e, "fieldsV1")["f:status"] != nil
+		}) {
+			t.Errorf("%s: nobody owns the condition: %v", r, entry)
+		}
 		if l, f := all(levels), all(flows); len(l) != wants[0] || len(f) != wants[1] {
 			t.Errorf("%s: %d levels and %d flows, want %v", r, len(l), len(f), wants)
 		}
