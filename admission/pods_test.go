@@ -170,16 +170,20 @@ func TestVolumes(t *testing.T) {
 	c.Put(t, classes, `{metadata: {name: grows}, allowVolumeExpansion: true}`)
 	c.Put(t, classes, `{metadata: {name: fixed}}`)
 	a := started(t, c)
-	for plural, want := range map[string]string{
-		"persistentvolumes":      `{"metadata":{"finalizers":["mine","platform.io/pv-protection"]}}`,
-		"persistentvolumeclaims": `{"metadata":{"finalizers":["mine","platform.io/pvc-protection"]}}`,
+	for _, x := range []struct{ group, plural, finalizer string }{
+		{"", "persistentvolumes", "platform.io/pv-protection"}, {"", "persistentvolumeclaims", "platform.io/pvc-protection"},
+		{"storage.platform.io", "volumeattributesclasses", "platform.io/vac-protection"},
 	} {
-		if got := mutated(t, a, createOf("", plural, `{"metadata":{"finalizers":["mine"]}}`), ""); got != want {
-			t.Errorf("%s: %s", plural, got)
+		want := `{"metadata":{"finalizers":["mine","` + x.finalizer + `"]}}`
+		if got := mutated(t, a, createOf(x.group, x.plural, `{"metadata":{"finalizers":["mine"]}}`), ""); got != want {
+			t.Errorf("%s: %s", x.plural, got)
 		}
-		if got := mutated(t, a, createOf("", plural, want), ""); got != "" {
-			t.Errorf("%s that have the finalizer already: %s", plural, got)
+		if got := mutated(t, a, createOf(x.group, x.plural, want), ""); got != "" {
+			t.Errorf("%s that have the finalizer already: %s", x.plural, got)
 		}
+	}
+	if got := mutated(t, a, createOf("example.com", "volumeattributesclasses", `{"metadata":{}}`), ""); got != "" {
+		t.Errorf("a class of another group: %s", got)
 	}
 	claim := func(class, size, phase string) []byte {
 		encoded, _ := json.Marshal(map[string]any{"spec": map[string]any{"storageClassName": class,

@@ -232,7 +232,11 @@ func (l *lifecycle) startQuotas() error {
 }
 
 func (l *lifecycle) startVolumes() error {
-	for _, kind := range []inuse.Kind{inuse.Claims(l.Vocabulary), inuse.Volumes(l.Vocabulary)} {
+	protected := []inuse.Kind{inuse.Claims(l.Vocabulary), inuse.Volumes(l.Vocabulary)}
+	if !l.Release.Before(release.V136) {
+		protected = append(protected, inuse.AttributesClasses(l.Vocabulary))
+	}
+	for _, kind := range protected {
 		if !worker.Enabled(l.Node, kind.Controller, true) {
 			continue
 		}

@@ -141,7 +141,7 @@ func eventually(t *testing.T, what string, try func() error) {
 // off are the controllers of Kubernetes whose work Portico does.
 var off = []string{"namespace-controller", "garbage-collector-controller", "serviceaccount-controller", "serviceaccount-token-controller",
 	"root-ca-certificate-publisher-controller", "resourcequota-controller", "persistentvolumeclaim-protection-controller",
-	"persistentvolume-protection-controller", "certificatesigningrequest-signing-controller", "certificatesigningrequest-approving-controller",
+	"persistentvolume-protection-controller", "volumeattributesclass-protection-controller", "certificatesigningrequest-signing-controller", "certificatesigningrequest-approving-controller",
 	"certificatesigningrequest-cleaner-controller", "clusterrole-aggregation-controller"}
 
 // startControllers starts the controller manager and the scheduler, each as its own user

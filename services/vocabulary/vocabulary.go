@@ -176,6 +176,10 @@ func (v Vocabulary) ClaimFinalizer() string { return v.Qualified("", "pvc-protec
 // bound to it.
 func (v Vocabulary) VolumeFinalizer() string { return v.Qualified("", "pv-protection") }
 
+// AttributesClassFinalizer returns the finalizer that keeps a VolumeAttributesClass while a
+// volume or a claim names it.
+func (v Vocabulary) AttributesClassFinalizer() string { return v.Qualified("", "vac-protection") }
+
 // Namespace returns the name of a system namespace, by "system", "public" or "node-lease".
 func (v Vocabulary) Namespace(role string) string { return v.namespacePrefix + role }
 

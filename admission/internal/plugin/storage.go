@@ -10,17 +10,22 @@ import (
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/quantity"
+	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// inUseProtection adds a finalizer to new volumes and claims, so that they are not
-// removed while they are in use.
-func inUseProtection(v vocabulary.Vocabulary) func(context.Context, *review.Review) error {
-	finalizers := map[string]string{"persistentvolumes": v.VolumeFinalizer(), "persistentvolumeclaims": v.ClaimFinalizer()}
-	return func(_ context.Context, r *review.Review) error {
-		finalizer := finalizers[r.Resource]
-		if finalizer == "" || !r.Is(services.OperationCreate, "", r.Resource) {
+// inUseProtection returns a plugin that adds a finalizer to new volumes, claims and classes of
+// their attributes, so that they are not removed while they are in use.
+func inUseProtection(v vocabulary.Vocabulary) Plugin {
+	finalizers := map[resource.GroupResource]string{
+		{Resource: "persistentvolumes"}:                                   v.VolumeFinalizer(),
+		{Resource: "persistentvolumeclaims"}:                              v.ClaimFinalizer(),
+		{Group: v.Group("storage."), Resource: "volumeattributesclasses"}: v.AttributesClassFinalizer(),
+	}
+	mutate := func(_ context.Context, r *review.Review) error {
+		finalizer := finalizers[r.Type()]
+		if finalizer == "" || !r.Is(services.OperationCreate, r.Group, r.Resource) {
 			return nil
 		}
 		object, err := r.Decoded()
@@ -36,6 +41,8 @@ func inUseProtection(v vocabulary.Vocabulary) func(context.Context, *review.Revi
 		r.Changed()
 		return nil
 	}
+	concerns := either(about("", "persistentvolumeclaims", "persistentvolumes"), about(v.Group("storage."), "volumeattributesclasses"))
+	return Plugin{Name: "StorageObjectInUseProtection", Default: true, Concerns: concerns, Mutate: mutate}
 }
 
 // claimResize rejects the expansion of claims that are not bound or whose class does not

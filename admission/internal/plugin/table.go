@@ -142,7 +142,7 @@ func Table(e Environment) []Plugin {
 		{Name: "ExtendedResourceToleration", Mutate: optional.ExtendedResourceToleration(v)},
 		{Name: "PersistentVolumeLabel", Deprecated: true, Mutate: optional.PersistentVolumeLabel(v)},
 		{Name: "DefaultStorageClass", Default: true, Concerns: about("", "persistentvolumeclaims"), Mutate: storage.mutate},
-		{Name: "StorageObjectInUseProtection", Default: true, Concerns: about("", "persistentvolumeclaims", "persistentvolumes"), Mutate: inUseProtection(v)},
+		inUseProtection(v),
 		{Name: "OwnerReferencesPermissionEnforcement", Validate: ownerrefs.Plugin{Authz: e.Authz}.Validate},
 		{Name: "PersistentVolumeClaimResize", Default: true, Concerns: about("", "persistentvolumeclaims"), Validate: claimResize{e.StorageClasses, storage.annotation}.validate},
 		{Name: "RuntimeClass", Default: true, Concerns: about("", "pods"), Mutate: runtimes.mutate, Validate: runtimes.validate},

@@ -1,7 +1,7 @@
-// Package inuse removes the finalizers that admission has added from deleted volumes and
-// claims that are no longer in use. A claim is in use by every pod that mounts it, has a
-// node and has not finished; a volume by the claim that it is bound to. It deletes
-// nothing. It serves StorageObjectInUseProtection under "Admission plugins", and
+// Package inuse removes the finalizers that admission has added from deleted volumes,
+// claims and classes of their attributes that are no longer in use. A claim is in use by
+// every pod that mounts it, has a node and has not finished; a volume by the claim that it
+// is bound to; a class by every volume and claim that names it. It deletes nothing. It serves StorageObjectInUseProtection under "Admission plugins", and
 // "Two-phase deletion of a resource", of the specification.
 package inuse
 
@@ -39,6 +39,12 @@ func Claims(v vocabulary.Vocabulary) Kind {
 // Volumes are used by claims.
 func Volumes(v vocabulary.Vocabulary) Kind {
 	return Kind{"pv-protection", schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}, v.VolumeFinalizer(), bound}
+}
+
+// AttributesClasses are used by volumes and claims. Release 1.36 serves them.
+func AttributesClasses(v vocabulary.Vocabulary) Kind {
+	return Kind{"volumeattributesclass-protection-controller", schema.GroupVersionResource{Group: v.Group("storage."), Version: "v1", Resource: "volumeattributesclasses"},
+		v.AttributesClassFinalizer(), named}
 }
 
 // Controller releases objects of one kind.

@@ -75,3 +75,41 @@ func bound(_ context.Context, _ dynamic.Interface, volume *unstructured.Unstruct
 	phase, _, err := unstructured.NestedString(volume.Object, "status", "phase")
 	return phase == string(corev1.VolumeBound), err
 }
+
+// classUsers are the types that name a class, with the fields that do. A claim changes from
+// one class to another, and its status has both.
+var classUsers = []struct {
+	resource string
+	fields   [][]string
+}{
+	{"persistentvolumes", [][]string{{"spec", "volumeAttributesClassName"}}},
+	{"persistentvolumeclaims", [][]string{{"spec", "volumeAttributesClassName"}, {"status", "currentVolumeAttributesClassName"},
+		{"status", "modifyVolumeStatus", "targetVolumeAttributesClassName"}}},
+}
+
+// usersPerPage is how many possible users of a class are read at once.
+const usersPerPage = 500
+
+// named reports whether a volume or a claim names a class.
+func named(ctx context.Context, client dynamic.Interface, class *unstructured.Unstructured) (bool, error) {
+	for _, users := range classUsers {
+		for next := ""; ; {
+			list, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: users.resource}).
+				List(ctx, metav1.ListOptions{Limit: usersPerPage, Continue: next})
+			if err != nil {
+				return false, err
+			}
+			for _, user := range list.Items {
+				for _, field := range users.fields {
+					if name, _, err := unstructured.NestedString(user.Object, field...); err != nil || name == class.GetName() {
+						return true, err
+					}
+				}
+			}
+			if next = list.GetContinue(); next == "" {
+				break
+			}
+		}
+	}
+	return false, nil
+}

@@ -18,12 +18,13 @@ import (
 var (
 	claims  = apitest.Type{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, Kind: "PersistentVolumeClaim", Namespaced: true}
 	volumes = apitest.Type{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}, Kind: "PersistentVolume"}
+	classes = apitest.Type{GroupVersionResource: schema.GroupVersionResource{Group: "storage.platform.io", Version: "v1", Resource: "volumeattributesclasses"}, Kind: "VolumeAttributesClass"}
 	pods    = apitest.Type{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Kind: "Pod", Namespaced: true}
 )
 
 func start(t *testing.T, kind inuse.Kind) *apitest.API {
 	t.Helper()
-	a := apitest.Start(t, claims, volumes, pods)
+	a := apitest.Start(t, claims, volumes, classes, pods)
 	client, err := dynamic.NewForConfig(a.Config())
 	if err != nil {
 		t.Fatal(err)
@@ -84,4 +85,38 @@ func TestVolumes(t *testing.T) {
 		_ = unstructured.SetNestedField(o.Object, "Released", "status", "phase")
 	})
 	in.AwaitGone("bound")
+}
+
+func TestAttributesClasses(t *testing.T) {
+	names := vocabulary.Platform()
+	a := start(t, inuse.AttributesClasses(names))
+	in := a.Objects(t, classes.GroupVersionResource, "")
+	users := map[string]apitest.Objects{}
+	for class, x := range map[string]struct {
+		of        apitest.Type
+		namespace string
+		field     []string
+	}{
+		"volume":  {volumes, "", []string{"spec", "volumeAttributesClassName"}},
+		"claim":   {claims, "here", []string{"spec", "volumeAttributesClassName"}},
+		"current": {claims, "here", []string{"status", "currentVolumeAttributesClassName"}},
+		"target":  {claims, "there", []string{"status", "modifyVolumeStatus", "targetVolumeAttributesClassName"}},
+		"free":    {claims, "here", []string{"spec", "volumeName"}},
+	} {
+		in.Create(map[string]any{"name": class, "finalizers": []any{names.AttributesClassFinalizer()}})
+		users[class] = a.Objects(t, x.of.GroupVersionResource, x.namespace)
+		user := map[string]any{}
+		_ = unstructured.SetNestedField(user, class, x.field...)
+		users[class].Create(map[string]any{"name": "of-" + class}, user)
+		in.Delete(class, metav1.DeletePropagationBackground)
+	}
+	in.AwaitGone("free")
+	delete(users, "free")
+	for class, of := range users {
+		if in.Get(class) == nil {
+			t.Fatalf("the class that %s uses is gone", "of-"+class)
+		}
+		of.Delete("of-"+class, metav1.DeletePropagationBackground)
+		in.AwaitGone(class)
+	}
 }

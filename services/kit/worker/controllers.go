@@ -10,8 +10,8 @@ import (
 // controllers are the names of the controllers of all workers, in the order of the manual. One
 // --controllers may be given to every worker process, so that each knows all names.
 var controllers = []string{"namespace", "customresourcecleanup", "garbagecollector", "serviceaccount", "root-ca-cert-publisher",
-	"serviceaccount-token", "legacy-service-account-token-cleaner", "resourcequota", "pvc-protection", "pv-protection", "clusterrole-aggregation", "csrsigning", "csrapproving",
-	"csrcleaner", "tokencleaner", "bootstrapsigner"}
+	"serviceaccount-token", "legacy-service-account-token-cleaner", "resourcequota", "pvc-protection", "pv-protection", "volumeattributesclass-protection-controller",
+	"clusterrole-aggregation", "csrsigning", "csrapproving", "csrcleaner", "tokencleaner", "bootstrapsigner"}
 
 // Enabled reports whether --controllers turns a controller on. The last entry with the
 // name has precedence, also over *. It panics for a name that is not one of controllers.
