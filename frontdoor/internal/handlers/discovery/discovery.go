@@ -130,7 +130,7 @@ func (d *Documents) addGroups(o Options) {
 				continue // serves its document itself
 			}
 			d.add(root+"/"+v.name, o.described(func() message {
-				return resourceList(v.types[0].APIVersion(), v.types)
+				return resourceList(v.types[0].APIVersion(), v.types, o.Release)
 			})...)
 		}
 	}

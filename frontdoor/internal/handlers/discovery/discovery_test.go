@@ -176,7 +176,7 @@ func TestResourceLists(t *testing.T) {
 			path     string
 			resource metav1.APIResource
 		}{
-			{"/api/v1", metav1.APIResource{Name: "pods", SingularName: "pod", Namespaced: true, Kind: "Pod", ShortNames: []string{"po"}, Categories: []string{"all"},
+			{"/api/v1", metav1.APIResource{Name: "pods", Namespaced: true, Kind: "Pod", ShortNames: []string{"po"}, Categories: []string{"all"},
 				Verbs: []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}, StorageVersionHash: "xPOwRZ+Yhw8="}},
 			{"/api/v1", metav1.APIResource{Name: "pods/eviction", Namespaced: true, Group: "policy", Version: "v1beta1", Kind: "Eviction", Verbs: []string{"create"}}},
 			{"/api/v1", metav1.APIResource{Name: "pods/exec", Namespaced: true, Kind: "PodExecOptions", Verbs: []string{"create", "get"}}},
@@ -184,7 +184,7 @@ func TestResourceLists(t *testing.T) {
 			{"/api/v1", metav1.APIResource{Name: "namespaces/finalize", Kind: "Namespace", Verbs: []string{"update"}}},
 			{"/apis/apps/v1", metav1.APIResource{Name: "deployments/scale", Namespaced: true, Group: "autoscaling", Version: "v1", Kind: "Scale", Verbs: []string{"get", "patch", "update"}}},
 			{"/apis/" + v.Group("certificates.") + "/v1", metav1.APIResource{Name: "certificatesigningrequests/approval", Kind: "CertificateSigningRequest", Verbs: []string{"get", "patch", "update"}}},
-			{"/apis/" + v.Group("authorization.") + "/v1", metav1.APIResource{Name: "subjectaccessreviews", SingularName: "subjectaccessreview", Kind: "SubjectAccessReview", Verbs: []string{"create"}}},
+			{"/apis/" + v.Group("authorization.") + "/v1", metav1.APIResource{Name: "subjectaccessreviews", Kind: "SubjectAccessReview", Verbs: []string{"create"}}},
 		} {
 			var list metav1.APIResourceList
 			get(t, server, want.path, &list)
@@ -355,6 +355,19 @@ func TestAggregatedVersions(t *testing.T) {
 			response.Body.Close()
 			if response.StatusCode != code {
 				t.Errorf("%s at %s: %s", version, served, response.Status)
+			}
+		}
+	}
+}
+
+// TestSingularNames: built-in types have singular names in discovery since 1.27.
+func TestSingularNames(t *testing.T) {
+	for served, want := range map[release.Release]string{release.V121: "", release.V136: "pod"} {
+		var list metav1.APIResourceList
+		get(t, serveRelease(t, served, vocabulary.K8s()), "/api/v1", &list)
+		for _, r := range list.APIResources {
+			if r.Name == "pods" && r.SingularName != want {
+				t.Errorf("%s: %q, want %q", served, r.SingularName, want)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services/release"
 )
 
 // coreVersions returns the document of /api.
@@ -50,9 +51,20 @@ func group(g apiGroup) metav1.APIGroup {
 // them.
 var unversioned = []string{"", "extensions"}
 
+// singularNamed is the first release whose built-in types have singular names in discovery.
+var singularNamed, _ = release.Of("1.27")
+
+// singular returns the singular name of a type in discovery.
+func singular(t *catalogue.Type, served release.Release) string {
+	if !t.Custom && served.Before(singularNamed) {
+		return ""
+	}
+	return t.Singular
+}
+
 // resourceList returns the document of one group version: each type, followed by its
 // subresources.
-func resourceList(groupVersion string, types []*catalogue.Type) *metav1.APIResourceList {
+func resourceList(groupVersion string, types []*catalogue.Type, served release.Release) *metav1.APIResourceList {
 	list := &metav1.APIResourceList{
 		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
 		GroupVersion: groupVersion,
@@ -62,7 +74,7 @@ func resourceList(groupVersion string, types []*catalogue.Type) *metav1.APIResou
 	}
 	for _, t := range types {
 		list.APIResources = append(list.APIResources, metav1.APIResource{
-			Name: t.Resource, SingularName: t.Singular, Namespaced: t.Namespaced, Kind: t.Kind, Verbs: t.Verbs,
+			Name: t.Resource, SingularName: singular(t, served), Namespaced: t.Namespaced, Kind: t.Kind, Verbs: t.Verbs,
 			ShortNames: t.ShortNames, Categories: t.Categories, StorageVersionHash: storageVersionHash(t),
 		})
 		for _, name := range slices.Sorted(maps.Keys(t.Subresources)) {
