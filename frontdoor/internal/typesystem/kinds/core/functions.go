@@ -16,6 +16,8 @@ var Functions = kinds.Functions{
 		"soleAccessMode":      soleAccessMode,
 		"attributesClass":     attributesClass,
 		"dataSourceKind":      dataSourceKind,
+		"declaredFeatures":    declaredFeatures,
+		"expansion":           expansion,
 		"dataSources":         dataSources,
 		"capacityStorage":     capacityStorage,
 		"claimChanges":        claimChanges,

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
@@ -73,6 +75,32 @@ func nodeStatus(c *rules.Check, m, old map[string]any, at *field.Path) {
 			c.Duplicate(at.Field("addresses").Item(i), address)
 		}
 		seen[id] = true
+	}
+}
+
+// featureName is the name of a feature that a node declares, or of a part of one.
+var featureName = regexp.MustCompile(`^[A-Z][a-zA-Z0-9]*(/[a-zA-Z0-9]+)*$`)
+
+// declaredFeatures checks the features that a node declares, which are in order.
+func declaredFeatures(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	at = at.Field("status").Field("declaredFeatures")
+	before := ""
+	for i, name := range rules.Texts(rules.Object(m, "status"), at.Name) {
+		at, invalid := at.Item(i), fmt.Sprintf("invalid feature name %q: ", name)
+		switch {
+		case len(name) > validation.DNS1123SubdomainMaxLength:
+			c.Invalid(at, name, fmt.Sprintf("%smust be no more than %d characters", invalid, validation.DNS1123SubdomainMaxLength))
+		case !featureName.MatchString(name):
+			c.Invalid(at, name, invalid+"must start with an UpperCamelCase segment, with subsequent segments separated by '/' "+
+				"(e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes")
+		}
+		switch {
+		case i > 0 && name == before:
+			c.Duplicate(at, name)
+		case name < before:
+			c.Invalid(at, name, "list must be sorted alphabetically")
+		}
+		before = name
 	}
 }
 

@@ -2,6 +2,7 @@ package core
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -188,14 +189,60 @@ func claimCapacity(c *rules.Check, m, _ map[string]any, _ *field.Path) {
 	}
 }
 
+// resizes are the states of an expansion.
+var resizes = []string{"ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending"}
+
+// expansion checks what is reported about the expansion of a claim's volume.
+func expansion(c *rules.Check, m, _ map[string]any, _ *field.Path) {
+	if c.Subresource != "status" {
+		return
+	}
+	status, at := rules.Object(m, "status"), &field.Path{Name: "status"}
+	states := at.Field("allocatedResourceStatuses")
+	for name, state := range rules.Object(status, states.Name) {
+		expandable(c, name, states)
+		if text, _ := state.(string); !slices.Contains(resizes, text) {
+			c.NotSupported(states, name, resizes...)
+		}
+	}
+	amounts := at.Field("allocatedResources")
+	for name, value := range rules.Object(status, amounts.Name) {
+		if q := rules.Quantity(value); expandable(c, name, amounts) && q.Sign() < 0 {
+			c.Invalid(amounts.Entry(name), q.Value(), "must be a valid resource quantity")
+		}
+	}
+}
+
+// expandable reports whether a resource of a claim can expand, and adds an error if it cannot.
+func expandable(c *rules.Check, name string, at *field.Path) bool {
+	problems := validation.IsQualifiedName(name)
+	for _, problem := range problems {
+		c.Invalid(at, name, problem)
+	}
+	domain, _, qualified := strings.Cut(name, "/")
+	own := !qualified || domain == c.Vocabulary.Domain || strings.HasSuffix(domain, "."+c.Vocabulary.Domain)
+	if len(problems) == 0 && own && name != "storage" {
+		c.NotSupported(at, name, "storage")
+		return false
+	}
+	return len(problems) == 0
+}
+
 // dropDataSource drops a data source that is neither a claim nor a snapshot. Those have the
 // field dataSourceRef, or in release 1.21 a feature. A stored data source is kept.
 func dropDataSource(w kinds.Write, obj, old map[string]any) {
-	if w.Release.Before(referencesSince) && w.On("AnyVolumeDataSource") || rules.AsObject(rules.AsObject(old)["spec"])["dataSource"] != nil {
+	stored, reference := rules.AsObject(rules.AsObject(old)["spec"]), rules.Object(obj, "spec", "dataSourceRef")
+	if rules.Text(reference, "namespace") != "" && stored["dataSourceRef"] == nil && !w.On("CrossNamespaceVolumeDataSource") {
+		delete(rules.Object(obj, "spec"), "dataSourceRef")
+	}
+	if w.Release.Before(referencesSince) && w.On("AnyVolumeDataSource") || stored["dataSource"] != nil {
 		return
 	}
 	spec := rules.AsObject(obj["spec"])
 	source := rules.AsObject(spec["dataSource"])
+	if spec["dataSourceRef"] != nil && !w.Release.Before(referencesSince) {
+		return // as old clients ignore the reference, only they set invalid sources
+	}
 	switch group := rules.Text(source, "apiGroup"); {
 	case source["kind"] == "PersistentVolumeClaim" && group == "":
 	case source["kind"] == "VolumeSnapshot" && group == "snapshot."+w.Vocabulary.Group("storage."):

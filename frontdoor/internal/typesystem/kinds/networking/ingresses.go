@@ -7,6 +7,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/format"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -31,12 +32,18 @@ func tlsSecrets(c *rules.Check, m, old map[string]any, at *field.Path) {
 
 // ingressClass checks that a new Ingress does not set both ingressClassName and the
 // annotation that it replaces.
+// classField is the first release that warns of the annotation.
+var classField, _ = release.Of("1.22")
+
 func ingressClass(c *rules.Check, m, old map[string]any, at *field.Path) {
 	name := c.Vocabulary.Qualified("", "ingress.class")
 	_, annotated := rules.Object(m, "metadata", "annotations")[name]
 	if old == nil && annotated && rules.Object(m, "spec")["ingressClassName"] != nil {
 		c.Invalid((&field.Path{Name: "annotations"}).Field(name), rules.Object(m, "metadata", "annotations")[name],
 			"can not be set when the class field is also set")
+	}
+	if old == nil && annotated && rules.Object(m, "spec")["ingressClassName"] == nil && !c.Release.Before(classField) {
+		c.Warn("annotation " + field.Display(name) + " is deprecated, please use 'spec.ingressClassName' instead")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/pods"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/format"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
@@ -30,6 +31,9 @@ func claimStatus(c *rules.Check, m, old map[string]any, at *field.Path) {
 	case allocation == nil:
 	case before == nil:
 		allocated(c, rules.Object(allocation, "devices"), where.Field("devices"))
+		if selector := rules.Object(allocation, "nodeSelector"); selector != nil {
+			pods.NodeSelector(c, selector, where.Field("nodeSelector"))
+		}
 	case !rules.Same(allocation, before):
 		c.Invalid(where, allocation, "field is immutable")
 	}

@@ -11,6 +11,7 @@ import (
 // Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
+		"betaRequest":      betaRequest,
 		"claimSpec":        claimSpec,
 		"claimStatus":      claimStatus,
 		"classResource":    classResource,
@@ -23,9 +24,13 @@ var Functions = kinds.Functions{
 		"poolStatus":       poolStatus,
 		"sliceSpec":        sliceSpec,
 	},
+	Derive: map[string]rules.DeriveFunc{
+		"multiplyOnce": multiplyOnce,
+		"timeTaint":    timeTaint,
+	},
 	Prepare: map[string]kinds.PrepareFunc{
 		"dropReports": dropReports,
-		"timeTaints":  timeTaints,
+		"retimeTaint": retimeTaint,
 	},
 	Cells: map[string]cell.Func{
 		"showClaimState": showClaimState,

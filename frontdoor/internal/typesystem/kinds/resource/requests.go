@@ -67,10 +67,10 @@ func settings(c *rules.Check, value any, limit int, at *field.Path) {
 	}
 }
 
-// claimSpec checks the devices of a new claim: that all parts name requests of the claim, and
-// the expressions. The devices of a claim never change.
+// claimSpec checks the devices of a new claim or of a template: that all parts name requests of
+// the claim, and the expressions. The devices of a claim never change.
 func claimSpec(c *rules.Check, m, old map[string]any, at *field.Path) {
-	if old != nil {
+	if old != nil && at.Parent == nil {
 		return
 	}
 	devices, at := rules.Object(m, "devices"), at.Field("devices")
@@ -80,13 +80,59 @@ func claimSpec(c *rules.Check, m, old map[string]any, at *field.Path) {
 			requests.check(c, item, at.Field(list).Item(i).Field("requests"))
 		}
 	}
+	once(c, rules.Objects(devices, "requests"), at.Field("requests"))
 	for i, request := range rules.Objects(devices, "requests") {
 		at := at.Field("requests").Item(i)
-		selectors.check(request, at) // of v1beta1
+		once(c, rules.Objects(request, "firstAvailable"), at.Field("firstAvailable"))
+		selectors.check(request, at.Field("exactly")) // of v1beta1
 		selectors.check(rules.Object(request, "exactly"), at.Field("exactly"))
 		for j, one := range rules.Objects(request, "firstAvailable") {
 			selectors.check(one, at.Field("firstAvailable").Item(j))
 		}
+	}
+}
+
+// once checks that the names of requests are unique. As in Kubernetes, the errors about a
+// template have the path of the request.
+func once(c *rules.Check, requests []map[string]any, at *field.Path) {
+	template, seen := c.Root["spec"] != nil && rules.Object(c.Root, "spec", "spec") != nil, map[string]bool{}
+	for i, request := range requests {
+		name, where := rules.Text(request, "name"), at.Item(i)
+		if !template {
+			where = where.Field("name")
+		}
+		if seen[name] {
+			c.Duplicate(where, name)
+		}
+		seen[name] = true
+	}
+}
+
+// ofExactly are the fields of a request of v1beta1 for exactly one kind of device.
+var ofExactly = [...]string{"deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations", "capacity"}
+
+// betaRequest checks a request of v1beta1, whose errors have the paths of v1.
+func betaRequest(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	const why = "exactly one of `exactly` or `firstAvailable` is required"
+	exact := false
+	for _, name := range ofExactly {
+		exact = exact || !rules.Empty(m[name]) && m[name] != int64(0)
+	}
+	switch several := len(rules.List(m, "firstAvailable")) > 0; {
+	case exact && several:
+		c.Invalid(at, nil, why+", but multiple fields are set")
+	case several:
+	case !exact:
+		c.Required(at, why)
+	default:
+		at = at.Field("exactly")
+		if rules.Text(m, "deviceClassName") == "" {
+			c.Required(at.Field("deviceClassName"), "")
+		}
+		if rules.Text(m, "allocationMode") == "" {
+			c.NotSupported(at.Field("allocationMode"), "", "All", "ExactCount")
+		}
+		deviceCount(c, m, nil, at)
 	}
 }
 

@@ -42,7 +42,7 @@ func newSelectors(c *rules.Check) *selectors {
 func (s *selectors) check(m map[string]any, at *field.Path) {
 	for i, selector := range rules.Objects(m, "selectors") {
 		source := rules.Text(rules.Object(selector, "cel"), "expression")
-		if source == "" || len(source) > maxSource {
+		if selector["cel"] == nil || len(source) > maxSource {
 			continue // reported elsewhere
 		}
 		problem, known := s.problems[source]

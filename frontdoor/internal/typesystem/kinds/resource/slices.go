@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/pods"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -25,7 +28,7 @@ func sliceSpec(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		c.Invalid(at.Field("nodeSelector").Field("nodeSelectorTerms"), terms, "must have exactly one node selector term")
 	}
 	devices := rules.Objects(m, "devices")
-	if len(devices) > 0 && len(rules.List(m, "sharedCounters")) > 0 {
+	if m["devices"] != nil && m["sharedCounters"] != nil {
 		c.Invalid(at, "", "only one of `sharedCounters` or `devices` is allowed")
 	}
 	limit := maxDevices
@@ -118,8 +121,10 @@ func (n nodes) check(why string, flags ...string) {
 		n.Invalid(n.at.Field("nodeName"), name, n.empty)
 	} else if given {
 		set = append(set, "`nodeName`")
+		n.Must(validation.IsDNS1123Subdomain, rules.Text(n.fields, "nodeName"), n.at.Field("nodeName"))
 	}
-	if n.fields["nodeSelector"] != nil {
+	if selector := rules.Object(n.fields, "nodeSelector"); selector != nil {
+		pods.NodeValues(n.Check, selector, nil, n.at.Field("nodeSelector"))
 		set = append(set, "`nodeSelector`")
 	}
 	for _, flag := range append([]string{"allNodes"}, flags...) {

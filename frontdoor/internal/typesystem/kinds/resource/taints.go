@@ -5,22 +5,31 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// timeTaints sets the time of taints of devices that do not say when they were added.
-func timeTaints(w kinds.Write, obj, _ map[string]any) {
-	stamp := func(taint map[string]any) {
-		if taint != nil && taint["timeAdded"] == nil {
-			taint["timeAdded"] = w.Now.UTC().Format(time.RFC3339)
-		}
+// timeTaint sets the time of a taint of devices that does not say when it was added. The time is a
+// default, so that it has the owner of the taint.
+func timeTaint(m map[string]any, _ vocabulary.Vocabulary) {
+	if m["timeAdded"] == nil {
+		m["timeAdded"] = time.Now().UTC().Format(time.RFC3339)
 	}
-	spec := rules.Object(obj, "spec")
-	stamp(rules.Object(spec, "taint"))
-	for _, device := range rules.Objects(spec, "devices") {
-		for _, part := range []map[string]any{device, rules.Object(device, "basic")} {
-			for _, taint := range rules.Objects(part, "taints") {
-				stamp(taint)
-			}
+}
+
+// retimeTaint sets the time of the taint of a rule whose effect changes, unless the client does:
+// tolerations last from the time of the effect.
+func retimeTaint(w kinds.Write, obj, old map[string]any) {
+	taint, before := rules.Object(obj, "spec", "taint"), rules.Object(old, "spec", "taint")
+	if w.Subresource == "" && taint != nil && taint["effect"] != before["effect"] && taint["timeAdded"] == before["timeAdded"] {
+		taint["timeAdded"] = w.Now.UTC().Format(time.RFC3339)
+	}
+}
+
+// multiplyOnce defaults the multipliers of the resources of nodes that a device stands for.
+func multiplyOnce(m map[string]any, _ vocabulary.Vocabulary) {
+	for _, mapping := range rules.Object(m, "nodeAllocatableResourceMappings") {
+		if mapping, ok := mapping.(map[string]any); ok && mapping["allocationMultiplier"] == nil {
+			mapping["allocationMultiplier"] = "1"
 		}
 	}
 }

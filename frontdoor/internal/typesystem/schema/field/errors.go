@@ -157,6 +157,14 @@ func (e *Errors) NotFound(at *Path, value any) {
 	e.add(causeNotFound, at, "Not found: "+Display(value))
 }
 
+// NotFoundIn is NotFound with what the value must be one of.
+func (e *Errors) NotFoundIn(at *Path, value any, of string) {
+	if e.full() {
+		return
+	}
+	e.add(causeNotFound, at, with("Not found: "+Display(value), of))
+}
+
 // NotSupported adds the error of a value that is not one of the allowed ones.
 func (e *Errors) NotSupported(at *Path, value any, allowed ...string) {
 	if e.full() {

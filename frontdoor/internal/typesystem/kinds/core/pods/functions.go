@@ -41,6 +41,7 @@ var Functions = kinds.Functions{
 		"podOverhead":         podOverhead,
 		"privilegeEscalation": privilegeEscalation,
 		"resourceField":       resourceField,
+		"relabelling":         relabelling,
 		"restartRules":        restartRules,
 		"spreadOnce":          spreadOnce,
 		"templateContainers":  templateContainers,

@@ -2,6 +2,8 @@ package pods
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -139,9 +141,17 @@ func useClaims(c *rules.Check, claims []map[string]any, names map[string]bool, a
 		seen[shown] = true
 		parts[name] = parts[name] || request != ""
 		if !names[name] {
-			c.NotFound(at.Item(i), name)
+			c.NotFoundIn(at.Item(i), name, "must be one of the names in pod.spec.resourceClaims"+listed(names))
 		}
 	}
+}
+
+// listed returns names in the form of messages.
+func listed(names map[string]bool) string {
+	if len(names) == 0 {
+		return " which is empty"
+	}
+	return ": " + strings.Join(slices.Sorted(maps.Keys(names)), ", ")
 }
 
 // gatedPod checks that a pod that waits at a gate is on no node.
@@ -230,7 +240,7 @@ func filesOfVolumes(c *rules.Check, m, _ map[string]any, at *field.Path) {
 				name := rules.Text(rules.Object(variable, "valueFrom", "fileKeyRef"), "volumeName")
 				at := at.Field(list).Item(i).Field("env").Item(j).Field("valueFrom").Field("fileKeyRef").Field("volumeName")
 				switch volume := volumes[name]; {
-				case name == "":
+				case rules.Object(variable, "valueFrom", "fileKeyRef") == nil:
 				case volume == nil:
 					c.NotFound(at, name)
 				case volume["emptyDir"] == nil:

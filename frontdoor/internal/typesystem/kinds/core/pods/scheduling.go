@@ -2,10 +2,13 @@ package pods
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -23,9 +26,34 @@ func tolerationOperator(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		if value != "" {
 			c.Invalid(at.Field("operator"), value, "value must be empty when `operator` is 'Exists'")
 		}
+	case "Gt", "Lt":
+		if c.Release.Before(compared) {
+			c.NotSupported(at.Field("operator"), operator, "Equal", "Exists")
+		} else {
+			comparedValue(c, operator, value, at)
+		}
+	default:
+		c.NotSupported(at.Field("operator"), operator, "Equal", "Exists")
 	}
 	if m["tolerationSeconds"] != nil && rules.Text(m, "effect") != "NoExecute" {
 		c.Invalid(at.Field("effect"), rules.Text(m, "effect"), "effect must be 'NoExecute' when `tolerationSeconds` is set")
+	}
+}
+
+// compared is the first release that knows tolerations of numbers.
+var compared, _ = release.Of("1.35")
+
+// comparedValue checks a toleration of the taints with a lower or higher number.
+func comparedValue(c *rules.Check, operator, value string, at *field.Path) {
+	if !c.On("TaintTolerationComparisonOperators") {
+		c.NotSupported(at.Field("operator"), operator, "Equal", "Exists", "Gt", "Lt")
+		return
+	}
+	for _, problem := range content.IsDecimalInteger(value) {
+		c.Invalid(at.Field("value"), value, problem)
+	}
+	if _, err := strconv.ParseInt(value, 10, 64); err != nil {
+		c.Invalid(at.Field("value"), value, err.Error())
 	}
 }
 
@@ -51,6 +79,18 @@ func nodeValues(c *rules.Check, m, old map[string]any, at *field.Path) {
 	if now != nil {
 		NodeValues(c, now, before, at.Field("affinity").Field("nodeAffinity").Field(required))
 	}
+}
+
+// NodeSelector validates a node selector in a part of an object that has no rules of its own.
+func NodeSelector(c *rules.Check, selector map[string]any, at *field.Path) {
+	terms := rules.Objects(selector, "nodeSelectorTerms")
+	if len(terms) == 0 {
+		c.Required(at.Field("nodeSelectorTerms"), "must have at least one node selector term")
+	}
+	for i, term := range terms {
+		nodeTerm(c, term, nil, at.Field("nodeSelectorTerms").Item(i))
+	}
+	NodeValues(c, selector, nil, at)
 }
 
 // NodeValues validates the values of a node selector, unless the stored one has invalid values.

@@ -24,6 +24,19 @@ func privilegeEscalation(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
+// relabelling checks how volumes get their SELinux labels. Mounts with a label have a feature; an
+// update keeps what is stored.
+func relabelling(c *rules.Check, m, old map[string]any, at *field.Path) {
+	how, given := m["seLinuxChangePolicy"].(string)
+	supported := []string{"MountOption", "Recursive"}
+	if !c.On("SELinuxMount") && old["seLinuxChangePolicy"] == nil {
+		supported = supported[1:]
+	}
+	if given && !slices.Contains(supported, how) {
+		c.NotSupported(at.Field("seLinuxChangePolicy"), how, supported...)
+	}
+}
+
 // Limits of Windows account names, in bytes, and of credential specs.
 const (
 	largestCredentials = 64 << 10

@@ -139,7 +139,8 @@ func resourceField(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	name := rules.Text(m, "resource")
 	side, resource, _ := strings.Cut(name, ".")
 	known := (side == "limits" || side == "requests") && (resources.Native[resource] || strings.HasPrefix(resource, resources.HugePages))
-	if name == "" {
+	inVolume := at.Parent.Name != "valueFrom"
+	if name == "" || inVolume && rules.Text(m, "containerName") == "" {
 		return
 	}
 	if !known {

@@ -19,6 +19,7 @@ var Functions = kinds.Functions{
 		"endpointSubset":     endpointSubset,
 		"serviceExternalIPs": serviceExternalIPs,
 		"servicePorts":       servicePorts,
+		"serviceWarnings":    serviceWarnings,
 		"serviceType":        serviceType,
 		"sourceRanges":       sourceRanges,
 	},

@@ -21,9 +21,9 @@ func defaultEmptyDir(m map[string]any, _ vocabulary.Vocabulary) {
 // source has one type.
 func projectedPaths(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	seen := map[string]bool{}
-	once := func(path string) {
+	once := func(path, shown string) {
 		if path != "" && seen[path] {
-			c.Invalid(at, path, "conflicting duplicate paths")
+			c.Invalid(at, shown, "conflicting duplicate paths")
 		}
 		seen[path] = true
 	}
@@ -33,10 +33,15 @@ func projectedPaths(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		}
 		for _, kind := range [...]string{"secret", "configMap", "downwardAPI"} {
 			for _, item := range rules.Objects(rules.Object(source, kind), "items") {
-				once(rules.Text(item, "path"))
+				path, shown := rules.Text(item, "path"), rules.Text(rules.Object(source, kind), "name")
+				if kind == "downwardAPI" {
+					shown = path
+				}
+				once(path, shown)
 			}
 		}
-		once(rules.Text(rules.Object(source, "serviceAccountToken"), "path"))
+		trusted := rules.Text(rules.Object(source, "clusterTrustBundle"), "path")
+		once(trusted, trusted)
 	}
 }
 
@@ -62,6 +67,9 @@ func tokenLifetime(c *rules.Check, m, _ map[string]any, at *field.Path) {
 
 // volumeSecretName checks that references to Secrets have a name.
 func volumeSecretName(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if at.Name == "iscsi" && at.Parent.Name == "" {
+		return // a disk of a pod
+	}
 	for _, name := range [...]string{"secretRef", "nodePublishSecretRef"} {
 		if reference := rules.Object(m, name); reference != nil && rules.Text(reference, "name") == "" {
 			c.Required(at.Field(name).Field("name"), "")

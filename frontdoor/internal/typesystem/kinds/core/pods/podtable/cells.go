@@ -2,6 +2,9 @@ package podtable
 
 import (
 	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/rawjson"
@@ -10,6 +13,7 @@ import (
 // containers is the summary of the statuses of a pod's containers.
 type containers struct {
 	ready, total, restarts int64
+	last                   time.Time // the last restart; zero if it is not known
 	// blocked is the status of an init container that has not completed; "" for none.
 	blocked string
 }
@@ -40,12 +44,15 @@ func sumContainers(o *cell.Object) containers {
 	}
 	sum := containers{total: int64(o.Spec.Get("containers").Len() + len(sidecars))}
 	var initRestarts int64
+	var initLast time.Time
 	position := 0
 	for c := range o.Status.Get("initContainerStatuses").Items() {
 		sidecar := sidecars[c.Get("name").String()]
 		initRestarts += c.Get("restartCount").Int()
+		initLast = ended(c, initLast)
 		if sidecar {
 			sum.restarts += c.Get("restartCount").Int()
+			sum.last = ended(c, sum.last)
 			if c.Get("ready").True() {
 				sum.ready++
 			}
@@ -57,12 +64,13 @@ func sumContainers(o *cell.Object) containers {
 	}
 	for c := range o.Status.Get("containerStatuses").Items() {
 		sum.restarts += c.Get("restartCount").Int()
+		sum.last = ended(c, sum.last)
 		if c.Get("ready").True() && c.Get("state", "running").Exists() {
 			sum.ready++
 		}
 	}
 	if sum.blocked != "" {
-		sum.restarts = initRestarts
+		sum.restarts, sum.last = initRestarts, initLast
 	}
 	return sum
 }
@@ -99,6 +107,25 @@ func showPodReady(o *cell.Object) any {
 }
 
 func showPodRestarts(o *cell.Object) any { return containersOf(o).restarts }
+
+// showLastRestart shows the restarts, and how long ago the last one was.
+func showLastRestart(o *cell.Object) any {
+	c := containersOf(o)
+	shown := cell.Count(int(c.restarts))
+	if c.restarts != 0 && !c.last.IsZero() {
+		shown += " (" + duration.HumanDuration(time.Since(c.last)) + " ago)"
+	}
+	return shown
+}
+
+// ended returns the later one of a time and that at which a container ended before its last restart.
+func ended(c rawjson.Value, last time.Time) time.Time {
+	at, err := time.Parse(time.RFC3339, c.Get("lastState", "terminated", "finishedAt").String())
+	if err != nil || at.Before(last) {
+		return last
+	}
+	return at
+}
 
 func showPodStatus(o *cell.Object) any {
 	phase, reason := o.Status.Get("phase").String(), o.Status.Get("reason").String()

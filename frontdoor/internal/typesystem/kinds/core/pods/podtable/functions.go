@@ -10,6 +10,7 @@ import (
 // Functions are the functions that the file of pods refers to.
 var Functions = kinds.Functions{
 	Cells: map[string]cell.Func{
+		"showLastRestart":       showLastRestart,
 		"showPodReadinessGates": showPodReadinessGates,
 		"showPodReady":          showPodReady,
 		"showPodRestarts":       showPodRestarts,
