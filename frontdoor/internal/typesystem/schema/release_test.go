@@ -250,7 +250,15 @@ func TestWarnings(t *testing.T) {
 		resource, object, old string
 		want                  []string
 	}{
-		"pod":         {"pods", `{metadata: {name: a, namespace: b}, ` + pod + `}`, "", ofPod},
+		"pod": {"pods", `{metadata: {name: a, namespace: b}, ` + pod + `}`, "", ofPod},
+		"ports and variables": {"pods", `{metadata: {name: a.c, namespace: b}, spec: {containers: [{name: a, image: b, env: [{name: X, value: "1"}, {name: X, value: "2"}, {name: X, value: $(X)3}], resources: {limits: {memory: 100m}},
+			ports: [{name: p, containerPort: 80}, {name: q, containerPort: 80, hostIP: 192.0.2.1}]}, {name: c, image: b, ports: [{name: p, containerPort: 80, hostPort: 1}]}]}}`, "",
+			[]string{"metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [must not contain dots]",
+				`spec.containers[0].env[1]: hides previous definition of "X", which may be dropped when using apply`,
+				"spec.containers[0].ports[1]: hostIP set without hostPort: {Name:q HostPort:0 ContainerPort:80 Protocol:TCP HostIP:192.0.2.1}", "spec.containers[0].ports[1]: overlapping port definition with spec.containers[0].ports[0]",
+				`spec.containers[0].resources.limits[memory]: fractional byte value "100m" is invalid, must be an integer`, `spec.containers[0].resources.requests[memory]: fractional byte value "100m" is invalid, must be an integer`,
+				"spec.containers[1].ports[0]: duplicate port name \"p\" with spec.containers[0].ports[0], services and probes that select ports by name will use spec.containers[0].ports[0]",
+				"spec.containers[1].ports[0]: overlapping port definition with spec.containers[0].ports[0]", "spec.containers[1].ports[0]: overlapping port definition with spec.containers[0].ports[1]"}},
 		"updated pod": {"pods", `{metadata: {name: a, namespace: b}, ` + pod + `}`, `{metadata: {name: a, namespace: b}, ` + pod + `}`, nil},
 		"service": {"services", `{metadata: {name: a, namespace: b, annotations: {service.platform.io/topology-aware-hints: auto}}, spec: {type: ClusterIP, externalIPs: [192.0.2.1], externalName: a.b, trafficDistribution: PreferClose, ports: [{port: 80}]}}`, "",
 			[]string{"annotation service.platform.io/topology-aware-hints is deprecated, please use service.platform.io/topology-mode instead", `spec.externalIPs is deprecated and may no longer be implemented in some clusters`,

@@ -24,6 +24,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/pods/compute"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/pods/labelkeys"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/pods/podtable"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/pods/podwarnings"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/pods/profiles"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/pods/system"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/pods/updates"
@@ -70,7 +71,7 @@ func Cells() (map[string]cell.Func, map[string]cell.RowFunc) {
 
 // tables are the functions of all folders.
 var tables = [...]kinds.Functions{
-	meta.Functions, core.Functions, pods.Functions, compute.Functions, podtable.Functions, updates.Functions, labelkeys.Functions, profiles.Functions, system.Functions, services.Functions, volumes.Functions, apps.Functions, batch.Functions, autoscaling.Functions, authorization.Functions,
+	meta.Functions, core.Functions, pods.Functions, compute.Functions, podtable.Functions, updates.Functions, labelkeys.Functions, podwarnings.Functions, profiles.Functions, system.Functions, services.Functions, volumes.Functions, apps.Functions, batch.Functions, autoscaling.Functions, authorization.Functions,
 	networking.Functions, node.Functions, discovery.Functions, policy.Functions, rbac.Functions, certificates.Functions, coordination.Functions, scheduling.Functions, events.Functions,
 	flowcontrol.Functions, storage.Functions, storagemigration.Functions, resource.Functions, admissionregistration.Functions, apiextensions.Functions, apiregistration.Functions, extension.Functions, access.Functions,
 	internal.Functions,

@@ -11,7 +11,6 @@ import (
 // Functions are the functions that the files of package core refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
-		"podWarnings":         podWarnings,
 		"claimedResources":    claimedResources,
 		"containerPorts":      containerPorts,
 		"containerProbes":     containerProbes,
@@ -57,6 +56,7 @@ var Functions = kinds.Functions{
 		"imagePolicyOfVolume":  imagePolicyOfVolume,
 		"podAddresses":         podAddresses,
 		"podRequests":          podRequests,
+		"positiveGrace":        positiveGrace,
 		"serviceAccountAlias":  serviceAccountAlias,
 	},
 	Prepare: map[string]kinds.PrepareFunc{

@@ -104,6 +104,13 @@ func hostNetworkHostPorts(m map[string]any, _ vocabulary.Vocabulary) {
 	}
 }
 
+// positiveGrace replaces a negative grace period, which would remove a pod that still runs.
+func positiveGrace(m map[string]any, _ vocabulary.Vocabulary) {
+	if spec := rules.Object(m, "spec"); rules.Number(spec, "terminationGracePeriodSeconds") < 0 {
+		spec["terminationGracePeriodSeconds"] = int64(1)
+	}
+}
+
 // hostPortsOfPod is hostNetworkHostPorts for pods only.
 func hostPortsOfPod(m map[string]any, v vocabulary.Vocabulary) {
 	hostNetworkHostPorts(rules.Object(m, "spec"), v)

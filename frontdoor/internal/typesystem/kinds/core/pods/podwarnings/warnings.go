@@ -1,11 +1,31 @@
-package pods
+// Package podwarnings warns of settings of pods that have no effect, or another one than it seems.
+// It serves "Other signals" of the specification.
+package podwarnings
 
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
+
+// Functions are the functions that the file of pods refers to.
+var Functions = kinds.Functions{
+	Checks: map[string]rules.CheckFunc{
+		"podNameWarning": podNameWarning,
+		"podWarnings":    podWarnings,
+	},
+}
+
+// podNameWarning warns of names of new pods that are no hostnames.
+func podNameWarning(c *rules.Check, m, old map[string]any, _ *field.Path) {
+	if problems := validation.IsDNS1123Label(rules.Text(rules.Object(m, "metadata"), "name")); old == nil && len(problems) > 0 {
+		c.Warn(fmt.Sprintf("metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: %v", problems))
+	}
+}
 
 // goneVolumes are the volumes that nodes no longer provide.
 var goneVolumes = map[string]string{
@@ -35,6 +55,10 @@ func podWarnings(c *rules.Check, m, old map[string]any, at *field.Path) {
 		if rules.Text(secret, "name") == "" {
 			c.Warn(secrets.Item(i).Field("name").String() + `: invalid empty name ""`)
 		}
+	}
+	containerWarnings(c, m, at)
+	if rules.Number(m, "terminationGracePeriodSeconds") < 0 {
+		c.Warn(at.Field("terminationGracePeriodSeconds").String() + ": must be >= 0; negative values are invalid and will be treated as 1")
 	}
 }
 
