@@ -39,7 +39,7 @@ func (s *site) startMetrics(t *testing.T) (address string) {
 	config := s.configFor(t, metricsServer, api.AuthInfo{Token: s.token(t, metricsNamespace, metricsServer)})
 	s.run(t, "controllers/metrics-server", "--kubeconfig="+config, "--authentication-kubeconfig="+config, "--authorization-kubeconfig="+config,
 		"--bind-address=127.0.0.1", "--secure-port="+port, "--tls-cert-file="+s.keep(t, "metrics.crt", chain), "--tls-private-key-file="+s.keep(t, "metrics.key", key),
-		"--kubelet-certificate-authority="+filepath.Join(s.dir, "pki/signing-ca.crt"), "--kubelet-preferred-address-types=InternalIP", "--kubelet-use-node-status-port",
+		"--kubelet-certificate-authority="+s.file("pki/signing-ca.crt"), "--kubelet-preferred-address-types=InternalIP", "--kubelet-use-node-status-port",
 		"--metric-resolution=10s", "--kubelet-request-timeout=8s")
 	s.kubectl(t, "apply", "-f", s.keep(t, "metrics.yaml", fmt.Appendf(nil, `
 apiVersion: v1
@@ -134,7 +134,7 @@ func (s *site) metricsRights(t *testing.T, address string) {
 	// The role view has the rights of the aggregated role of metrics-server.
 	s.kubectl(t, "create", "rolebinding", "reader", "--clusterrole=view", "--serviceaccount="+namespace+":reader", "--namespace="+namespace)
 	front := rest.AnonymousClientConfig(s.config)
-	direct := &rest.Config{Host: address, TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(s.dir, "metrics-ca.crt")}}
+	direct := &rest.Config{Host: address, TLSClientConfig: rest.TLSClientConfig{CAFile: s.file("metrics-ca.crt")}}
 	reader, nobody := s.token(t, namespace, "reader"), s.token(t, namespace, "nobody")
 	for _, c := range []struct {
 		name, token string

@@ -40,7 +40,7 @@ const (
 // site is a running cluster.
 type site struct {
 	dir, kubeconfig string
-	original        bool // the original runs, not Portico
+	authority       *authority // of the original; nil if Portico runs
 	config          *rest.Config
 	client          kubernetes.Interface
 	components      []*component
@@ -66,7 +66,7 @@ func start(t *testing.T) *site {
 		return startOriginal(t)
 	}
 	s := &site{dir: t.TempDir()}
-	s.kubeconfig = filepath.Join(s.dir, "kubeconfig")
+	s.kubeconfig = s.file("kubeconfig")
 	s.run(t, "portico", "--data-dir="+s.dir, "--vocabulary=k8s", "--emulated-version=1.36", "--bind-address=127.0.0.1", "--secure-port="+freePort(t), "--log-level=warn",
 		"--connect-allow-cidrs=127.0.0.1/32,::1/128")
 	s.connect(t)
@@ -148,23 +148,26 @@ var off = []string{"namespace-controller", "garbage-collector-controller", "serv
 // with the roles that the API has for it.
 func (s *site) startControllers(t *testing.T) {
 	t.Helper()
-	own := "--controllers=*,-" + strings.Join(off, ",-")
-	if s.original {
-		own = "--service-account-private-key-file=" + s.file("sa.key")
+	own := []string{"--controllers=*,-" + strings.Join(off, ",-")}
+	if s.authority != nil {
+		own = s.controllerFlags()
 	}
-	s.run(t, "controllers/kubernetes", "kube-controller-manager", "--kubeconfig="+s.issue(t, "system:kube-controller-manager"),
-		"--use-service-account-credentials", "--secure-port=0", own,
-		"--horizontal-pod-autoscaler-sync-period=2s", "--horizontal-pod-autoscaler-initial-readiness-delay=1s", "--horizontal-pod-autoscaler-cpu-initialization-period=1s")
+	s.run(t, "controllers/kubernetes", append([]string{"kube-controller-manager", "--kubeconfig=" + s.issue(t, "system:kube-controller-manager"),
+		"--use-service-account-credentials", "--secure-port=0",
+		"--horizontal-pod-autoscaler-sync-period=2s", "--horizontal-pod-autoscaler-initial-readiness-delay=1s", "--horizontal-pod-autoscaler-cpu-initialization-period=1s"}, own...)...)
 	s.run(t, "controllers/kubernetes", "kube-scheduler", "--kubeconfig="+s.issue(t, "system:kube-scheduler"), "--secure-port=0")
 }
 
-// issue requests a client certificate for a user from the API, and returns a kubeconfig.
+// issue requests a client certificate for a user from the API, and returns a kubeconfig. The
+// original has nobody to sign it before the controller manager runs.
 func (s *site) issue(t *testing.T, user string) (kubeconfig string) {
 	t.Helper()
-	if s.original {
-		return s.withToken(t, user, s.config.Host)
+	subject := pkix.Name{CommonName: user}
+	if s.authority != nil {
+		certificate, key := s.authority.issue(t, s, "pki/"+user, x509.ExtKeyUsageClientAuth, x509.Certificate{Subject: subject})
+		return s.configFor(t, user, api.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key})
 	}
-	certificate, key := s.sign(t, certificatesv1.KubeAPIServerClientSignerName, certificatesv1.UsageClientAuth, x509.CertificateRequest{Subject: pkix.Name{CommonName: user}})
+	certificate, key := s.sign(t, certificatesv1.KubeAPIServerClientSignerName, certificatesv1.UsageClientAuth, x509.CertificateRequest{Subject: subject})
 	return s.configFor(t, user, api.AuthInfo{ClientCertificateData: certificate, ClientKeyData: key})
 }
 
@@ -178,7 +181,7 @@ func (s *site) configFor(t *testing.T, user string, credentials api.AuthInfo) (k
 	for name := range config.AuthInfos {
 		config.AuthInfos[name] = &credentials
 	}
-	kubeconfig = filepath.Join(s.dir, user+".kubeconfig")
+	kubeconfig = s.file(user + ".kubeconfig")
 	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
 		t.Fatal(err)
 	}
@@ -223,10 +226,13 @@ func (s *site) sign(t *testing.T, signer string, usage certificatesv1.KeyUsage, 
 	return request.Status.Certificate, private
 }
 
+// file returns the path of a file of the cluster.
+func (s *site) file(name string) string { return filepath.Join(s.dir, name) }
+
 // keep writes a file that only this user may read, and returns its path.
 func (s *site) keep(t *testing.T, name string, content []byte) string {
 	t.Helper()
-	path := filepath.Join(s.dir, name)
+	path := s.file(name)
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
