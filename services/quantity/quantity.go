@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -40,6 +41,25 @@ func Parse(text string) (resource.Quantity, error) {
 		}
 	}
 	return resource.ParseQuantity(text)
+}
+
+// unbounded is the least exponent of a quantity that takes seconds to be compared or added.
+const unbounded = 1_000_000
+
+var exponential = regexp.MustCompile(`^[+-]?[0-9.]+[eE]([+-]?[0-9]+)$`)
+
+// Unbounded reports whether text, which need not be a quantity, is one that takes seconds or more to
+// be compared or added where it is not parsed by Parse.
+func Unbounded(text string) bool {
+	if len(text) < len("1e1000000") || strings.IndexAny(text, "eE") < 0 {
+		return false
+	}
+	found := exponential.FindStringSubmatch(text)
+	if found == nil {
+		return false
+	}
+	exponent, err := strconv.ParseInt(found[1], 10, 64)
+	return err != nil || exponent >= unbounded || exponent <= -unbounded
 }
 
 // ParseJSON is Parse for JSON: a string or a number. null is zero.

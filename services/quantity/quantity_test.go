@@ -32,6 +32,17 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestUnbounded(t *testing.T) {
+	for text, want := range map[string]bool{
+		"1e1000000": true, "1E-2000000000": true, "+.5e+99999999": true, "1e99999999999999999999": true,
+		"1e999999": false, "1e0000001": false, "e1000000000": false, "a1e1000000": false, "1e1000000 ": false, "1e1000000a": false, "": false, "10000000000": false,
+	} {
+		if Unbounded(text) != want {
+			t.Errorf("%q is unbounded: %v", text, !want)
+		}
+	}
+}
+
 func TestParseMap(t *testing.T) {
 	got, err := ParseMap([]byte(`{"cpu":"100m","pods":3,"none":null}`))
 	cpu, pods := got["cpu"], got["pods"]

@@ -21,9 +21,19 @@ const bearerProtocol = "base64url.bearer."
 // ofOneHop are headers about the connection itself.
 var ofOneHop = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding"}
 
-// forwarded returns the headers of a request that a backend may see.
+// forwarded returns the headers of a request that a backend may see. Those that the client names in
+// Connection are left out here: a library that did it later would also leave out what is added to
+// them, such as the name of the user.
 func forwarded(from http.Header) http.Header {
 	h := from.Clone()
+	for _, list := range from.Values("Connection") {
+		for name := range strings.SplitSeq(list, ",") {
+			if name = http.CanonicalHeaderKey(strings.TrimSpace(name)); name != "Upgrade" && httpguts.ValidHeaderFieldName(name) {
+				h.Del(name)
+			}
+		}
+	}
+	h.Del("Connection")
 	for name := range h {
 		if slices.ContainsFunc(secretPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 			delete(h, name)
@@ -51,13 +61,6 @@ func forwarded(from http.Header) http.Header {
 // without those about the connection, except that it is to be upgraded.
 func upgrading(from http.Header) http.Header {
 	h := forwarded(from)
-	for _, list := range from.Values("Connection") {
-		for name := range strings.SplitSeq(list, ",") {
-			if name = http.CanonicalHeaderKey(strings.TrimSpace(name)); name != "Upgrade" && httpguts.ValidHeaderFieldName(name) {
-				h.Del(name)
-			}
-		}
-	}
 	for _, name := range ofOneHop {
 		h.Del(name)
 	}

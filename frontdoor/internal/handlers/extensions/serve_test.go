@@ -29,7 +29,7 @@ func TestRequestsReachTheExtension(t *testing.T) {
 	if c := b.check("v1", "ext.example.com"); c != passed {
 		t.Fatal(c)
 	}
-	header := http.Header{"X-Kept": {"kept"}, "X-Remote-User": {"secret"}, "X-Remote-Uid": {"secret"}, "X-Remote-Group": {"secret"}, "X-Remote-Extra-A": {"secret"},
+	header := http.Header{"X-Kept": {"kept"}, "Connection": {"X-Remote-User, x-remote-group", "X-Remote-Extra-Example.com%2fx"}, "X-Remote-User": {"secret"}, "X-Remote-Uid": {"secret"}, "X-Remote-Group": {"secret"}, "X-Remote-Extra-A": {"secret"},
 		"X-First-User": {"secret"}, "X-Ex-Scope": {"secret"}, "Authorization": {"secret"}, "Cookie": {"a=secret"}, "Impersonate-User": {"secret"}}
 	for path, want := range map[string]string{
 		"/apis/ext.example.com/v1/widgets?limit=5&b=%20c":          "POST /apis/ext.example.com/v1/widgets?b=+c&limit=5 the body",

@@ -221,6 +221,9 @@ func TestHeadersOfClients(t *testing.T) {
 	if _, got, _ := old.client(http.MethodGet, classes, "", forged); !strings.HasPrefix(got, "later GET") || !strings.Contains(got, " client  client ") {
 		t.Errorf("handed on: %s", got)
 	}
+	if code, got, _ := old.client(http.MethodGet, classes, "", http.Header{"Connection": {"X-Portico-Forwarded, Audit-Id"}}); code != http.StatusCreated || !strings.Contains(got, " client  client the-id ") {
+		t.Errorf("a client that has headers removed on the way: %d %s", code, got)
+	}
 	if code, got, _ := old.client(http.MethodGet, classes, "", http.Header{"X-Kubernetes-Peer-Proxied": {"true"}}); code != http.StatusNotFound {
 		t.Errorf("a request that says that it was handed on: %d %s", code, got)
 	}

@@ -95,6 +95,32 @@ func TestValidationRules(t *testing.T) {
 	})
 }
 
+// TestUnboundedQuantities: a text of twelve characters whose comparison takes minutes does not reach
+// rules that parse quantities. Other rules see it.
+func TestUnboundedQuantities(t *testing.T) {
+	eachVocabulary(t, func(t *testing.T, w world) {
+		const properties = `properties: {cpu: {type: string, maxLength: 20}, list: {type: array, maxItems: 3, items: {type: string, maxLength: 20}}}}}}`
+		later := later(t, w.vocabulary)
+		parsing := later.ruled(t, `{type: object, properties: {spec: {type: object, x-validations: [{rule: "!has(self.cpu) || quantity(self.cpu).isGreaterThan(quantity('1'))"}], `+properties)
+		other := later.ruled(t, `{type: object, properties: {spec: {type: object, x-validations: [{rule: "self.cpu.size() > 0"}], `+properties)
+		for name, x := range map[string]struct {
+			w                 world
+			old, object, want string
+		}{
+			"a small one":        {parsing, "", "{cpu: 2k}", ""},
+			"a large one":        {parsing, "", "{cpu: '1e2000000000'}", "FieldValueInvalid spec.cpu: "},
+			"a very small one":   {parsing, "", "{list: [a, '1e-2000000000']}", "FieldValueInvalid spec.list[1]: "},
+			"a stored one":       {parsing, "{cpu: '1e2000000000'}", "{cpu: '2'}", ""},
+			"one that is a text": {other, "", "{cpu: '1e2000000000'}", ""},
+		} {
+			found := strings.Join(x.w.change(t, x.old, x.object), "\n")
+			if found != x.want && (x.want == "" || !strings.HasPrefix(found, x.want) || !strings.Contains(found, "exponent")) {
+				t.Errorf("%s: got %s, want %s", name, found, x.want)
+			}
+		}
+	})
+}
+
 // Definitions with wrong rules are refused, with the path of the rule in the vocabulary.
 func TestRulesOfDefinitions(t *testing.T) {
 	eachVocabulary(t, func(t *testing.T, w world) {

@@ -21,6 +21,8 @@ import (
 // the first object is validated.
 type Rules struct {
 	compiled func() (compiled, error)
+	// quantities is set if a rule may parse quantities.
+	quantities bool
 }
 
 type compiled struct {
@@ -33,13 +35,13 @@ func New(raw map[string]any, extension string) *Rules {
 	if !Has(raw, extension) {
 		return nil
 	}
-	return &Rules{sync.OnceValues(func() (compiled, error) {
+	return &Rules{compiled: sync.OnceValues(func() (compiled, error) {
 		_, structural, err := typed(raw, extension)
 		if err != nil {
 			return compiled{}, err
 		}
 		return compiled{structural, cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
-	})}
+	}), quantities: parsesQuantities(raw, extension)}
 }
 
 // Validate returns the causes for which an object violates the rules. old is the stored
@@ -51,6 +53,14 @@ func (r *Rules) Validate(ctx context.Context, object, old map[string]any, found 
 	if slices.ContainsFunc(found, blocks) {
 		return []services.StatusCause{cause(field.Invalid(nil, nil,
 			"some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))}, nil, nil
+	}
+	if r.quantities {
+		if e := unboundedIn(object, nil); e != nil {
+			return []services.StatusCause{cause(e)}, nil, nil
+		}
+		if unboundedIn(old, nil) != nil {
+			old = nil // nothing is compared with it
+		}
 	}
 	c, err := r.compiled()
 	if err != nil {
