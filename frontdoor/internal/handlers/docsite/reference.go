@@ -53,8 +53,11 @@ func (s *Site) metrics() ([]byte, error) {
 	}
 	var all []metric
 	for line := range strings.Lines(string(content)) {
-		if f := strings.Fields(line); len(f) == 4 {
+		switch f := strings.Fields(line); len(f) {
+		case 4:
 			all = append(all, metric{f[0], f[1], spaced(strings.Trim(f[2], "-")), spaced(f[3])})
+		case 5: // used
+			all = append(all, metric{f[0], f[1], spaced(strings.Trim(f[2], "-")), spaced(f[3]) + "; once used"})
 		}
 	}
 	return s.reference("reference/metrics", "Metrics", all)
