@@ -32,6 +32,7 @@ func main() {
 	flag.StringVar(&r.suite, "suite", "deploy/conformance/suite", "folder of the conformance suite")
 	flag.StringVar(&r.portico, "portico", "bin/portico", "the all-in-one to check")
 	flag.StringVar(&r.list, "passing", "deploy/conformance/passing.txt", "the list of checks that pass")
+	flag.StringVar(&r.results, "results", "", "compare the outcomes in this file, those of another suite, and run nothing")
 	flag.StringVar(&r.pattern, "run", "", "run only the checks that match this regular expression")
 	flag.BoolVar(&r.update, "update", false, "add newly passing checks to the list")
 	apis := flag.String("apis", "platform,k8s,k8s@1.21", "the APIs to check: vocabularies, and the emulated version if it is not the default")
@@ -44,33 +45,58 @@ func main() {
 
 // ratchet is one run, as its flags say.
 type ratchet struct {
-	suite, portico, list, pattern string
-	update                        bool
+	suite, portico, list, results, pattern string
+	update                                 bool
 }
 
 func (r *ratchet) run(apis []string) error {
-	if _, err := os.Stat(r.suite); err != nil {
-		return fmt.Errorf("the suite to run: %w", err)
-	}
 	passing, err := readList(r.list)
 	if err != nil {
 		return err
 	}
-	work, err := os.MkdirTemp("", "ratchet-")
-	if err != nil {
-		return err
+	var outcomes map[string]string
+	if r.results != "" {
+		outcomes, err = r.read(passing)
+	} else {
+		outcomes, err = r.runSuite(apis)
 	}
-	defer os.RemoveAll(work)
-	program := filepath.Join(work, "suite")
-	if err := r.build(program); err != nil {
-		return err
-	}
-	outcomes, err := r.checkAll(program, work, apis)
 	if err != nil {
 		return err
 	}
 	broken, fresh := compare(passing, outcomes)
 	return r.report(passing, broken, fresh)
+}
+
+// read returns the outcomes in a file. Unless a pattern left out checks, each check of the
+// list must have run.
+func (r *ratchet) read(passing map[string]bool) (map[string]string, error) {
+	outcomes, err := readOutcomes(r.results)
+	if err != nil {
+		return nil, err
+	}
+	for name := range passing {
+		if _, ran := outcomes[name]; !ran && r.pattern == "" {
+			outcomes[name] = "did not run"
+		}
+	}
+	return outcomes, nil
+}
+
+// runSuite builds the suite, runs it for all APIs and returns the outcomes.
+func (r *ratchet) runSuite(apis []string) (map[string]string, error) {
+	if _, err := os.Stat(r.suite); err != nil {
+		return nil, fmt.Errorf("the suite to run: %w", err)
+	}
+	work, err := os.MkdirTemp("", "ratchet-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(work)
+	program := filepath.Join(work, "suite")
+	if err := r.build(program); err != nil {
+		return nil, err
+	}
+	return r.checkAll(program, work, apis)
 }
 
 // checkAll runs the suite for all APIs at the same time, because it mostly waits, and
@@ -121,17 +147,30 @@ func (r *ratchet) check(program, api, results string, output io.Writer) (map[str
 	suite.Stdout, suite.Stderr = output, output
 	// Failing checks are the list's business: only a run without results is an error.
 	runError := suite.Run()
-	content, err := os.ReadFile(results)
+	ofAPI, err := readOutcomes(results)
 	if err != nil {
 		return nil, errors.Join(runError, err)
 	}
+	outcomes := map[string]string{}
+	for id, outcome := range ofAPI {
+		outcomes[api+" "+id] = outcome
+	}
+	return outcomes, nil
+}
+
+// readOutcomes returns the outcome of each check in the results of a suite.
+func readOutcomes(path string) (map[string]string, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
 	var checks []struct{ ID, Outcome string }
 	if err := json.Unmarshal(content, &checks); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	outcomes := map[string]string{}
 	for _, c := range checks {
-		outcomes[api+" "+c.ID] = c.Outcome
+		outcomes[c.ID] = c.Outcome
 	}
 	return outcomes, nil
 }
@@ -164,7 +203,7 @@ func (r *ratchet) report(passing map[string]bool, broken, fresh []string) error 
 			return err
 		}
 	default:
-		fmt.Printf("%d checks are new: make conformance-update adds them to %s\n", len(fresh), r.list)
+		fmt.Printf("%d checks are new: -update adds them to %s (make conformance-update does)\n", len(fresh), r.list)
 	}
 	if len(broken) > 0 {
 		return fmt.Errorf("%d checks of %s passed before and do not now:\n  %s", len(broken), r.list, strings.Join(broken, "\n  "))
@@ -172,7 +211,8 @@ func (r *ratchet) report(passing map[string]bool, broken, fresh []string) error 
 	return nil
 }
 
-// readList reads one check per line, "<api> <id>"; # begins a comment.
+// readList reads one check per line, "<api> <id>" or the names of another suite; lines that
+// begin with # are comments.
 func readList(path string) (map[string]bool, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -185,19 +225,28 @@ func readList(path string) (map[string]bool, error) {
 	list := map[string]bool{}
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
-		if line, _, _ := strings.Cut(lines.Text(), "#"); strings.TrimSpace(line) != "" {
-			list[strings.TrimSpace(line)] = true
+		if line := strings.TrimSpace(lines.Text()); line != "" && line[0] != '#' {
+			list[line] = true
 		}
 	}
 	return list, lines.Err()
 }
 
+// writeList replaces the checks of a list, and keeps the comment that it begins with.
 func writeList(path string, list map[string]bool) error {
-	names := make([]string, 0, len(list))
-	for name := range list {
-		names = append(names, name)
+	before, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	slices.Sort(names)
-	content := "# The conformance checks that pass, per API; make conformance-update adds to it.\n" + strings.Join(names, "\n") + "\n"
-	return os.WriteFile(path, []byte(content), 0o644)
+	var content strings.Builder
+	for line := range strings.Lines(string(before)) {
+		if !strings.HasPrefix(line, "#") {
+			break
+		}
+		content.WriteString(line)
+	}
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		content.WriteString(name + "\n")
+	}
+	return os.WriteFile(path, []byte(content.String()), 0o644)
 }
