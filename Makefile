@@ -63,12 +63,33 @@ console-test: build ## test the web console in Chromium (Debian's package chromi
 
 KUBERNETES := -X k8s.io/component-base/version.gitVersion=v1.36.3 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
 
-.PHONY: test-controllers
-test-controllers: build ## run each kind of workload to its end with the controllers of Kubernetes 1.36, its scheduler, metrics-server and kwok
+.PHONY: controllers
+controllers: build # the controllers and the scheduler of Kubernetes, and kwok
 	GOWORK=off CGO_ENABLED=0 go -C deploy/controllers/kubernetes build -trimpath -ldflags="$(KUBERNETES)" -o ../../../bin/controllers/ .
-	GOWORK=off CGO_ENABLED=0 go -C deploy/controllers build -trimpath -o ../../bin/controllers/ sigs.k8s.io/kwok/cmd/kwok sigs.k8s.io/metrics-server/cmd/metrics-server
+	GOWORK=off CGO_ENABLED=0 go -C deploy/controllers build -trimpath -o ../../bin/controllers/ sigs.k8s.io/kwok/cmd/kwok
+
+.PHONY: test-controllers
+test-controllers: controllers ## run each kind of workload to its end with the controllers of Kubernetes 1.36, its scheduler, metrics-server and kwok
+	GOWORK=off CGO_ENABLED=0 go -C deploy/controllers build -trimpath -o ../../bin/controllers/ sigs.k8s.io/metrics-server/cmd/metrics-server
 	GOWORK=off CGO_ENABLED=0 go -C deploy/kubectl build -trimpath -o ../../bin/kubectl .
 	GOWORK=off go -C deploy/controllers test -count=1 -timeout 30m $(ARGS) ./...
+
+# What both suites of Kubernetes need to compare their outcomes with the list of those that pass.
+RESULTS = $(CURDIR)/bin/controllers/$(1).json
+COMPARE = go run ./deploy/conformance -results $(call RESULTS,$(1)) -passing deploy/controllers/$(1)/passing.txt $(if $(ONLY),-run '$(ONLY)') $(UPDATE)
+
+.PHONY: test-e2e-kubernetes
+test-e2e-kubernetes: controllers ## run the end-to-end suite of Kubernetes without containers; fails when a spec of passing.txt fails; ONLY=expression, UPDATE=-update
+	GOWORK=off CGO_ENABLED=0 go -C deploy/controllers/kubernetes build -trimpath -ldflags="$(KUBERNETES)" -o ../../../bin/controllers/ k8s.io/kubernetes/cmd/kubectl github.com/onsi/ginkgo/v2/ginkgo
+	GOWORK=off CGO_ENABLED=0 go -C deploy/controllers/kubernetes test -c -trimpath -ldflags="$(KUBERNETES)" -o ../../../bin/controllers/e2e.test k8s.io/kubernetes/test/e2e
+	GOWORK=off go -C deploy/controllers test -count=1 -timeout 0 -v -run TestE2E . -args -results '$(call RESULTS,e2e)' -only '$(ONLY)' $(ARGS)
+	$(call COMPARE,e2e)
+
+.PHONY: test-kubectl-kubernetes
+test-kubectl-kubernetes: controllers ## run the tests of kubectl of Kubernetes; fails when a function of passing.txt fails; ONLY="wait scale", UPDATE=-update
+	GOWORK=off CGO_ENABLED=0 go -C deploy/controllers/kubernetes build -trimpath -ldflags="$(KUBERNETES)" -o ../../../bin/controllers/ k8s.io/kubernetes/cmd/kubectl k8s.io/kubernetes/cmd/kubectl-convert
+	GOWORK=off go -C deploy/controllers test -count=1 -timeout 0 -v -run TestKubectl . -args -results '$(call RESULTS,kubectl)' -only '$(ONLY)' $(ARGS)
+	$(call COMPARE,kubectl)
 
 .PHONY: monitoring-test
 monitoring-test: ## parse the alerts and the dashboard, and compare them with the metrics of the suite
