@@ -43,6 +43,32 @@ func TestRecordSurvivesTheRoundTrip(t *testing.T) {
 	}
 }
 
+// TestLabelsAreShared: records with the same labels share them, and others do not.
+func TestLabelsAreShared(t *testing.T) {
+	decode := func(app, uid string) Record {
+		t.Helper()
+		r := sample()
+		r.UID, r.Labels, r.Fields = uid, map[string]string{"app": app, "tier": "{},:"}, nil
+		got, err := DecodeRecord(EncodeRecord(r))
+		if err != nil || !reflect.DeepEqual(got, r) {
+			t.Fatalf("got %+v, %v; want %+v", got, err, r)
+		}
+		return got
+	}
+	same := func(a, b map[string]string) bool { return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer() }
+	first := decode("web", "u-1")
+	if again := decode("web", "u-2"); !same(first.Labels, again.Labels) {
+		t.Error("the same labels are not shared")
+	}
+	if other := decode("db", "u-3"); same(first.Labels, other.Labels) {
+		t.Error("other labels are shared")
+	}
+	long := strings.Repeat("x", maxShared)
+	if a, b := decode(long, "u-4"), decode(long, "u-5"); same(a.Labels, b.Labels) {
+		t.Error("labels are kept that are longer than the limit")
+	}
+}
+
 // TestEncodeRecordAllocatesOnce: the value gets its size at once.
 func TestEncodeRecordAllocatesOnce(t *testing.T) {
 	r := sample()

@@ -192,3 +192,14 @@ func (n *NATS) Connect() *nats.Conn {
 	n.t.Cleanup(conn.Close)
 	return conn
 }
+
+// ConnectPrivately returns a connection as that of one process with its embedded server.
+func (n *NATS) ConnectPrivately() *nats.Conn {
+	n.t.Helper()
+	conn, err := nats.Connect("", nats.InProcessServer(n.server))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(conn.Close)
+	return conn
+}
