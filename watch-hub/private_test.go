@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/kit/changes"
 	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )
@@ -87,5 +88,38 @@ func TestOneProcessWithoutWindow(t *testing.T) {
 	}
 	if heard := reach(t, stream, last); len(heard) != 20 {
 		t.Errorf("heard %d changes, want 20", len(heard))
+	}
+}
+
+// TestOneProcessWithoutFollowers: nothing is published that nobody follows, and who follows from any
+// moment on misses nothing.
+func TestOneProcessWithoutFollowers(t *testing.T) {
+	b := &rig{etcd: testbed.StartEtcd(t), nats: testbed.StartNATS(t)}
+	b.bus = b.nats.ConnectPrivately()
+	b.hub = startHub(t, b.etcd, b.bus, nil)
+	b.untilPublishing(t, b.hub)
+	if bus.Followed(b.bus, changes.Subject(pods)) || !bus.Followed(b.nats.Connect(), changes.Subject(pods)) {
+		t.Error("the bus does not know who follows")
+	}
+	after := b.etcd.Write(pod("first"), "value")
+	for range 20 {
+		wrote := make(chan int64, 1)
+		go func() {
+			var last int64
+			for i := range 30 {
+				last = b.etcd.Write(pod(fmt.Sprint("p", i)), "value")
+			}
+			wrote <- last
+		}()
+		stream, err := changes.Source{Bus: b.bus, Hub: b.hub, Silence: time.Hour}.Follow(t.Context(), pods, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := <-wrote
+		if heard := reach(t, stream, last); len(heard) != 30 {
+			t.Errorf("heard %d changes, want 30", len(heard))
+		}
+		stream.Close()
+		after = last
 	}
 }

@@ -129,7 +129,10 @@ func (p *publisher) send(m *message) {
 	if len(m.data) == 0 && p.held == nil {
 		return
 	}
-	err := p.publish(m.subject, m.data)
+	var err error
+	if p.held == nil || bus.Followed(p.bus, m.subject) { // who follows later replays what is in the window
+		err = p.publish(m.subject, m.data)
+	}
 	if err != nil {
 		p.fail("publishing changes", err)
 	}

@@ -49,6 +49,19 @@ func flags(fs *pflag.FlagSet) {
 // has no port, so that no other process can publish or subscribe.
 func Private(conn *nats.Conn) bool { return conn.Opts.InProcessServer != nil }
 
+// Follower is an embedded server that knows who follows it.
+type Follower interface {
+	// Followed reports whether anyone subscribes to a subject.
+	Followed(subject string) bool
+}
+
+// Followed reports whether anyone may receive what is published on a subject now. Only the
+// embedded server of this process knows.
+func Followed(conn *nats.Conn, subject string) bool {
+	server, knows := conn.Opts.InProcessServer.(Follower)
+	return !knows || server.Followed(subject)
+}
+
 // dial returns a connection without waiting for the server.
 func dial(_ context.Context, n *run.Node) (*nats.Conn, error) {
 	server, _ := n.Flags.GetString("nats-url")

@@ -23,6 +23,7 @@ import (
 
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
+	"github.com/portico-platform/portico/watch-hub/embedded"
 )
 
 const startTimeout = 20 * time.Second
@@ -196,7 +197,7 @@ func (n *NATS) Connect() *nats.Conn {
 // ConnectPrivately returns a connection as that of one process with its embedded server.
 func (n *NATS) ConnectPrivately() *nats.Conn {
 	n.t.Helper()
-	conn, err := nats.Connect("", nats.InProcessServer(n.server))
+	conn, err := nats.Connect("", nats.InProcessServer(embedded.InProcess{Server: n.server}))
 	if err != nil {
 		n.t.Fatal(err)
 	}
