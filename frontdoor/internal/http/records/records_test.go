@@ -38,9 +38,9 @@ func (c countedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// serve starts a server with HTTP/2 and returns its URL, a client, and the number of writes to
-// the client so far.
-func serve(t testing.TB, h http.HandlerFunc) (url string, client *http.Client, writes *atomic.Int64) {
+// serve starts a server with HTTP/2 and returns its URL, a client, the number of writes to the
+// client so far, and itself.
+func serve(t testing.TB, h http.HandlerFunc) (url string, client *http.Client, writes *atomic.Int64, s *http.Server) {
 	t.Helper()
 	model := httptest.NewUnstartedServer(h)
 	model.EnableHTTP2 = true
@@ -53,7 +53,7 @@ func serve(t testing.TB, h http.HandlerFunc) (url string, client *http.Client, w
 		t.Fatal(err)
 	}
 	writes = new(atomic.Int64)
-	s := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
+	s = &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
 	if err := Configure(s); err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func serve(t testing.TB, h http.HandlerFunc) (url string, client *http.Client, w
 		_ = s.Close()
 		served.Wait()
 	})
-	return "https://" + plain.Addr().String(), client, writes
+	return "https://" + plain.Addr().String(), client, writes, s
 }
 
 // answer writes a whole response, which it announces as package pace does.
@@ -98,7 +98,7 @@ func TestResponsesAreOneRecord(t *testing.T) {
 		announced bool
 	}{{10, true}, {6 << 10, true}, {Short, true}, {6 << 10, false}} {
 		body := bytes.Repeat([]byte("x"), x.size)
-		url, client, writes := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		url, client, writes, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			if x.announced {
 				answer(w, r, body)
 			} else {
@@ -131,7 +131,7 @@ func BenchmarkResponse(b *testing.B) {
 	body := bytes.Repeat([]byte("x"), 6<<10)
 	for name, announced := range map[string]bool{"announced": true, "plain": false} {
 		b.Run(name, func(b *testing.B) {
-			url, client, writes := serve(b, func(w http.ResponseWriter, r *http.Request) {
+			url, client, writes, _ := serve(b, func(w http.ResponseWriter, r *http.Request) {
 				if announced {
 					answer(w, r, body)
 				} else {
@@ -160,7 +160,7 @@ func cpuTime() time.Duration {
 func TestNothingIsHeldForLong(t *testing.T) {
 	end := make(chan struct{})
 	defer close(end)
-	url, client, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	url, client, _, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		Of(r.Context()).Ending()
 		for _, event := range []string{"first\n", "second\n"} {
 			_, _ = io.WriteString(w, event)
@@ -191,7 +191,7 @@ func TestNothingIsHeldForLong(t *testing.T) {
 // TestConcurrentResponses: responses of all sizes on one connection, with bodies that use more
 // than the window that a connection does not announce, arrive as they were written.
 func TestConcurrentResponses(t *testing.T) {
-	url, client, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	url, client, _, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Error(err)
@@ -223,9 +223,45 @@ func TestConcurrentResponses(t *testing.T) {
 	all.Wait()
 }
 
+// TestShutdown: a connection without a request ends when the server is shut down, and one with a
+// request after its response.
+func TestShutdown(t *testing.T) {
+	arrived, end := make(chan struct{}), make(chan struct{})
+	url, client, _, s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			close(arrived)
+			<-end
+		}
+		answer(w, r, []byte("whole"))
+	})
+	get(t, client, url)
+	slow := make(chan string, 1)
+	go func() {
+		body, _ := get(t, client, url+"/slow")
+		slow <- string(body)
+	}()
+	<-arrived
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	go func() { ended <- s.Shutdown(ctx) }()
+	time.Sleep(20 * time.Millisecond)
+	close(end)
+	if body := <-slow; body != "whole" {
+		t.Errorf("got %q", body)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("shutting down: %v", err)
+	}
+	if response, err := client.Get(url); err == nil {
+		_ = response.Body.Close()
+		t.Error("a server that was shut down answers")
+	}
+}
+
 // TestHTTP1: requests without HTTP/2 have no Conn, and Ending does nothing.
 func TestHTTP1(t *testing.T) {
-	url, client, _ := serve(t, func(w http.ResponseWriter, r *http.Request) { answer(w, r, []byte(r.Proto)) })
+	url, client, _, _ := serve(t, func(w http.ResponseWriter, r *http.Request) { answer(w, r, []byte(r.Proto)) })
 	transport := client.Transport.(*http.Transport).Clone()
 	transport.TLSNextProto, transport.ForceAttemptHTTP2 = map[string]func(string, *tls.Conn) http.RoundTripper{}, false
 	transport.TLSClientConfig.NextProtos = []string{"http/1.1"}
