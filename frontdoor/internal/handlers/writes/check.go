@@ -15,9 +15,12 @@ func (w *writeRequest) checkCreate(object map[string]any) error {
 	if err := strategy.CheckNamespace(w.req.Type, w.req.Namespace, meta); err != nil {
 		return err
 	}
-	if version, _ := meta["resourceVersion"].(string); version != "" && version != "0" {
+	// As in Kubernetes, a version that is no number has no meaning, so it is dropped.
+	version, _ := meta["resourceVersion"].(string)
+	if number, err := strconv.ParseUint(version, 10, 64); err == nil && number != 0 {
 		return services.BadRequest("resourceVersion should not be set on objects to be created")
 	}
+	delete(meta, "resourceVersion")
 	return nil
 }
 

@@ -65,6 +65,19 @@ func TestUpdateNamesItsObject(t *testing.T) {
 	c.must("PATCH", configMaps+"/a", `{"metadata":{"labels":{"a":"b"}}}`)
 }
 
+// TestVersionOfNew: a new object has no version. One that is no number has no meaning.
+func TestVersionOfNew(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	const body = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a%d","resourceVersion":%q}}`
+	for i, version := range []string{"x", "0", "-1", "1.5", ""} {
+		created := c.must("POST", configMaps, fmt.Sprintf(body, i, version))
+		if got := created["metadata"].(map[string]any)["resourceVersion"]; got == version {
+			t.Errorf("version %q is kept", version)
+		}
+	}
+	c.refused(services.ReasonBadRequest, "POST", configMaps, fmt.Sprintf(body, 9, "5"))
+}
+
 // TestNothingChanges: a write without changes keeps the resourceVersion.
 func TestNothingChanges(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
