@@ -7,6 +7,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services"
 )
 
@@ -55,7 +56,10 @@ func checkNameless(r *request.Request, raw []byte, c *field.Errors) {
 		why = "must be empty except for namespace"
 	}
 	for name, value := range object.Metadata {
-		if name != "namespace" && name != "managedFields" && value != nil {
+		if fields, ok := value.(map[string]any); ok && len(fields) == 0 {
+			continue
+		}
+		if name != "namespace" && name != "managedFields" && !rules.Empty(value) {
 			c.Invalid(&field.Path{Name: "metadata"}, object.Metadata, why)
 			return
 		}

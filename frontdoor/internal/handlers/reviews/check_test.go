@@ -32,7 +32,8 @@ func TestQuestions(t *testing.T) {
 		{"all", `{"spec":{}}`, []string{"spec.resourceAttributes", "spec.user"}},
 		{"all", `{"spec":{"user":"a",` + pods + `,` + root + `}}`, []string{"spec.nonResourceAttributes"}},
 		{"all", `{"metadata":{"name":"a"},"spec":{"user":"a",` + root + `}}`, []string{"metadata"}},
-		{"self", `{"metadata":{"labels":{}},"spec":{}}`, []string{"metadata", "spec.resourceAttributes"}},
+		{"self", `{"metadata":{"labels":{"a":"b"}},"spec":{}}`, []string{"metadata", "spec.resourceAttributes"}},
+		{"self", `{"metadata":{"name":"","labels":{}},"spec":{` + root + `}}`, nil},
 		{"local", `{"spec":{"user":"a",` + root + `}}`, []string{"spec.nonResourceAttributes"}},
 		{"local", `{"spec":{"user":"a","resourceAttributes":{"namespace":"there"}}}`, []string{"spec.resourceAttributes.namespace"}},
 		{"self", `{"spec":{"resourceAttributes":{"fieldSelector":{"rawSelector":"a=b"},"labelSelector":{"requirements":[{"key":"a","operator":"Later","values":["b"]}]}}}}`, nil},
@@ -73,6 +74,31 @@ func TestNamespaceOfReview(t *testing.T) {
 		err := settleNamespace(&request.Request{Type: &catalogue.Type{Namespaced: c.namespaced}, Namespace: "here"}, object)
 		if got := object["metadata"].(map[string]any)["namespace"]; got != c.want || c.refused != (err != nil) {
 			t.Errorf("%+v: %v, %v", c, got, err)
+		}
+	}
+}
+
+// TestAnswered: the answers to callers about themselves have nothing of what was sent.
+func TestAnswered(t *testing.T) {
+	for resource, want := range map[string][]string{
+		"selfsubjectreviews":      {"apiVersion", "kind", "metadata.creationTimestamp"},
+		"selfsubjectrulesreviews": {"apiVersion", "kind", "metadata", "spec"},
+		"subjectaccessreviews":    {"apiVersion", "kind", "metadata.name", "spec.namespace"},
+	} {
+		sent := map[string]any{"apiVersion": "g/v1", "kind": "K", "metadata": map[string]any{"name": "n"}, "spec": map[string]any{"namespace": "here"}}
+		var got []string
+		for name, value := range answered(&request.Request{Type: &catalogue.Type{Resource: resource}}, sent) {
+			if fields, ok := value.(map[string]any); ok && len(fields) > 0 {
+				for field := range fields {
+					got = append(got, name+"."+field)
+				}
+				continue
+			}
+			got = append(got, name)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", resource, got, want)
 		}
 	}
 }

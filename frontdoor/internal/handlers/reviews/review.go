@@ -5,10 +5,12 @@
 package reviews
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -16,6 +18,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
@@ -64,12 +67,15 @@ func (h *Handlers) Review(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
+	// The answer shows what its asker set. After an error it does not, which harms nobody.
+	_ = r.Engine.Merge.Track(fieldmanager.Change{Type: r.Type, New: object,
+		Manager: cmp.Or(options.Manager, fieldmanager.ManagerFromUserAgent(r.UserAgent()))})
 	object, status, err := h.answer(r, object, call, read)
 	call.SendNotes(w.Header())
 	if err != nil {
 		return err
 	}
-	raw, err := withStatus(object, status)
+	raw, err := withStatus(answered(r, object), status)
 	if err != nil {
 		return err
 	}
@@ -157,6 +163,21 @@ func settleNamespace(r *request.Request, object map[string]any) error {
 		meta["namespace"] = r.Namespace
 	}
 	return nil
+}
+
+// answered returns the object that the status is added to. As in Kubernetes, the answers to
+// questions of callers about themselves repeat nothing that was sent.
+func answered(r *request.Request, sent map[string]any) map[string]any {
+	blank := map[string]any{"apiVersion": sent["apiVersion"], "kind": sent["kind"]}
+	switch r.Type.Resource {
+	case "selfsubjectreviews":
+		blank["metadata"] = map[string]any{"creationTimestamp": time.Now().UTC().Format(time.RFC3339)}
+	case "selfsubjectrulesreviews":
+		blank["metadata"], blank["spec"] = map[string]any{}, map[string]any{}
+	default:
+		return sent
+	}
+	return blank
 }
 
 // withStatus sets the status of an object and returns its JSON.
