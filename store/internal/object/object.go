@@ -80,7 +80,7 @@ func (c Codec) Decode(path string, value []byte, revision int64) (services.Objec
 	if err != nil {
 		return services.Object{}, err
 	}
-	o, _, err := decoded.Object(c.Values, path, key, value, revision)
+	o, _, err := decoded.Object(c.Values, decoded.Value{Path: path, Key: key, Bytes: value, Revision: revision})
 	var unreadable *atrest.Unreadable
 	switch {
 	case errors.As(err, &unreadable):

@@ -157,15 +157,17 @@ func (r *Reader) decode(event *clientv3.Event) (services.Change, error) {
 	if r.Owns != nil && !r.Owns(key.GroupResource) {
 		return services.Change{}, errForeign
 	}
+	value := decoded.Value{Path: path, Key: key, Bytes: event.Kv.Value, Revision: event.Kv.ModRevision}
 	if event.IsCreate() {
-		object, trace, err := decoded.Object(r.values, path, key, event.Kv.Value, event.Kv.ModRevision)
+		object, trace, err := decoded.Object(r.values, value)
 		return services.Change{Type: services.Added, Object: object, Trace: trace}, err
 	}
 	if event.PrevKv == nil {
 		return services.Change{}, errPrevious
 	}
 	if event.Type == mvccpb.Event_DELETE {
-		object, _, err := decoded.Object(r.values, path, key, event.PrevKv.Value, event.Kv.ModRevision)
+		value.Bytes = event.PrevKv.Value
+		object, _, err := decoded.Object(r.values, value)
 		if unreadable(err) { // who has an earlier version of it must learn that it is gone
 			return services.Change{Type: services.Deleted, Object: gone(key, event.Kv.ModRevision)}, nil
 		}
@@ -177,7 +179,7 @@ func (r *Reader) decode(event *clientv3.Event) (services.Change, error) {
 	} else if err != nil {
 		return services.Change{}, err
 	}
-	object, trace, err := decoded.Object(r.values, path, key, event.Kv.Value, event.Kv.ModRevision)
+	object, trace, err := decoded.Object(r.values, value)
 	change := services.Change{Type: services.Modified, Object: object, OldLabels: old.Labels, OldFields: old.Fields, Trace: trace}
 	if old.JSON != nil && (!maps.Equal(old.Labels, object.Labels) || !maps.Equal(old.Fields, object.Fields)) {
 		change.OldJSON = tree.InsertResourceVersion(old.JSON, old.At, event.Kv.ModRevision)

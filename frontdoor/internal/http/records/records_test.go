@@ -106,8 +106,9 @@ func TestResponsesAreOneRecord(t *testing.T) {
 			}
 		})
 		const requests = 20
-		get(t, client, url) // with the frames that begin a connection
-		time.Sleep(10 * patience)
+		for range 3 {
+			get(t, client, url) // with the frames that begin a connection
+		}
 		before := writes.Load()
 		for range requests {
 			got, protocol := get(t, client, url)
@@ -244,8 +245,10 @@ func TestShutdown(t *testing.T) {
 	ended := make(chan error, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	begun := make(chan struct{})
+	s.RegisterOnShutdown(func() { close(begun) })
 	go func() { ended <- s.Shutdown(ctx) }()
-	time.Sleep(20 * time.Millisecond)
+	<-begun
 	close(end)
 	if body := <-slow; body != "whole" {
 		t.Errorf("got %q", body)

@@ -23,39 +23,46 @@ const (
 
 // one is what was made of a value. It keeps the value, so that no other one has its address.
 type one struct {
-	value    []byte
-	revision int64
-	object   services.Object
-	trace    []byte
+	value  []byte
+	object services.Object
+	trace  []byte
 }
 
 // recent has the newest values that were decoded once, each at a place that follows from its
 // revision.
 var recent [kept]atomic.Pointer[one]
 
-// Object returns the object in a value of etcd, and the trace of the write that stored it. path is
-// that of the key, and revision that of the value or of its deletion. The error is
+// Value is a value of etcd at a path, which is that of the key. Revision is that of the value or of
+// its deletion.
+type Value struct {
+	Path     string
+	Key      resource.Key
+	Bytes    []byte
+	Revision int64
+}
+
+// Object returns the object in a value, and the trace of the write that stored it. The error is
 // atrest.Unreadable if the value cannot be decrypted.
-func Object(values *atrest.Values, path string, key resource.Key, value []byte, revision int64) (services.Object, []byte, error) {
-	place := &recent[uint64(revision)%kept]
-	if known := place.Load(); known != nil && known.is(value, revision) && known.object.Key == key {
+func Object(values *atrest.Values, v Value) (services.Object, []byte, error) {
+	place := &recent[uint64(v.Revision)%kept]
+	if known := place.Load(); known != nil && known.is(v) {
 		place.CompareAndSwap(known, nil) // both have it now
 		return known.object, known.trace, nil
 	}
-	record, err := Record(values, path, value)
+	record, err := Record(values, v.Path, v.Bytes)
 	if err != nil {
 		return services.Object{}, nil, err
 	}
-	o := services.Object{Key: key, Revision: revision, UID: record.UID, JSON: tree.InsertResourceVersion(record.JSON, record.At, revision),
+	o := services.Object{Key: v.Key, Revision: v.Revision, UID: record.UID, JSON: tree.InsertResourceVersion(record.JSON, record.At, v.Revision),
 		Labels: record.Labels, Fields: record.Fields}
-	if len(value) <= keptBytes {
-		place.Store(&one{value, revision, o, record.Trace})
+	if len(v.Bytes) <= keptBytes {
+		place.Store(&one{v.Bytes, o, record.Trace})
 	}
 	return o, record.Trace, nil
 }
 
-func (o *one) is(value []byte, revision int64) bool {
-	return o.revision == revision && len(o.value) == len(value) && unsafe.SliceData(o.value) == unsafe.SliceData(value)
+func (o *one) is(v Value) bool {
+	return o.object.Revision == v.Revision && o.object.Key == v.Key && len(o.value) == len(v.Bytes) && unsafe.SliceData(o.value) == unsafe.SliceData(v.Bytes)
 }
 
 // Record returns the record in a value of etcd at a path. The error is atrest.Unreadable if the

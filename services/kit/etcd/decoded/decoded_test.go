@@ -26,7 +26,7 @@ func TestReadersShare(t *testing.T) {
 	key := resource.Key{GroupResource: resource.GroupResource{Resource: "pods"}, Namespace: "ns", Name: "a"}
 	decode := func(value []byte, revision int64) (uid string, at *byte) {
 		t.Helper()
-		o, _, err := Object(nil, key.Path(), key, value, revision)
+		o, _, err := Object(nil, Value{key.Path(), key, value, revision})
 		if err != nil || o.Key != key || o.Revision != revision || !bytes.Contains(o.JSON, []byte(`"resourceVersion":"`+resource.FormatResourceVersion(revision)+`"`)) {
 			t.Fatalf("%+v, %v", o, err)
 		}
@@ -52,7 +52,7 @@ func TestReadersShare(t *testing.T) {
 	}
 	decode(one, 10)
 	decode(one, 10+kept) // at the same place, as in a deletion long after
-	if _, _, err := Object(nil, key.Path(), key, []byte("damaged"), 11); err == nil {
+	if _, _, err := Object(nil, Value{key.Path(), key, []byte("damaged"), 11}); err == nil {
 		t.Error("a damaged value was decoded")
 	}
 }
