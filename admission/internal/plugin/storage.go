@@ -10,7 +10,6 @@ import (
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/quantity"
-	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -18,14 +17,11 @@ import (
 // inUseProtection returns a plugin that adds a finalizer to new volumes, claims and classes of
 // their attributes, so that they are not removed while they are in use.
 func inUseProtection(v vocabulary.Vocabulary) Plugin {
-	finalizers := map[resource.GroupResource]string{
-		{Resource: "persistentvolumes"}:                                   v.VolumeFinalizer(),
-		{Resource: "persistentvolumeclaims"}:                              v.ClaimFinalizer(),
-		{Group: v.Group("storage."), Resource: "volumeattributesclasses"}: v.AttributesClassFinalizer(),
-	}
+	finalizers := map[string]string{"persistentvolumes": v.VolumeFinalizer(), "persistentvolumeclaims": v.ClaimFinalizer(), "volumeattributesclasses": v.AttributesClassFinalizer()}
+	concerns := either(about("", "persistentvolumeclaims", "persistentvolumes"), about(v.Group("storage."), "volumeattributesclasses"))
 	mutate := func(_ context.Context, r *review.Review) error {
-		finalizer := finalizers[r.Type()]
-		if finalizer == "" || !r.Is(services.OperationCreate, r.Group, r.Resource) {
+		finalizer := finalizers[r.Resource]
+		if !concerns(r) || !r.Is(services.OperationCreate, r.Group, r.Resource) {
 			return nil
 		}
 		object, err := r.Decoded()
@@ -41,7 +37,6 @@ func inUseProtection(v vocabulary.Vocabulary) Plugin {
 		r.Changed()
 		return nil
 	}
-	concerns := either(about("", "persistentvolumeclaims", "persistentvolumes"), about(v.Group("storage."), "volumeattributesclasses"))
 	return Plugin{Name: "StorageObjectInUseProtection", Default: true, Concerns: concerns, Mutate: mutate}
 }
 

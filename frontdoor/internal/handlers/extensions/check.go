@@ -232,12 +232,13 @@ func (h *Handlers) report(ctx context.Context, x *extension, c condition) error 
 		return nil // disabled by --runtime-config
 	}
 	err := h.Writes.Amend(ctx, writes.Amendment{Engine: e, Type: t, Key: resource.Key{GroupResource: h.resource(), Name: x.name},
-		Manager: h.Vocabulary.Namespace("apiserver"), Subresource: "status",
 		Change: func(object map[string]any) error {
-			if tree.Text(object, "metadata", "uid") == x.uid {
-				c.set(object, h.now())
+			if tree.Text(object, "metadata", "uid") != x.uid {
+				return nil
 			}
-			return nil
+			before := typesystem.Copy(object)
+			c.set(object, h.now())
+			return e.Merge.Track(fieldmanager.Change{Type: t, Live: before, New: object, Manager: h.Vocabulary.Namespace("apiserver"), Subresource: "status"})
 		}})
 	if services.IsReason(err, services.ReasonNotFound) { // deleted in the meantime
 		return nil

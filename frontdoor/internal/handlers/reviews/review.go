@@ -67,7 +67,7 @@ func (h *Handlers) Review(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	// The answer shows what its asker set. After an error it does not, which harms nobody.
+	// An error leaves the answer without owners, and is no reason to refuse it.
 	_ = r.Engine.Merge.Track(fieldmanager.Change{Type: r.Type, New: object,
 		Manager: cmp.Or(options.Manager, fieldmanager.ManagerFromUserAgent(r.UserAgent()))})
 	object, status, err := h.answer(r, object, call, read)

@@ -2,14 +2,20 @@ package writes
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/handlertest"
+	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
+	"github.com/portico-platform/portico/services/release"
 )
 
 func configMap(name, metadata string) string {
@@ -80,6 +86,35 @@ func TestPropagation(t *testing.T) {
 		generation, _, _ := unstructured.NestedFloat64(marked, "metadata", "generation")
 		if fmt.Sprint(finalizersOf(marked)) != o.kept || generation != 2 {
 			t.Errorf("%s ?%s: got finalizers %v, generation %v; want %s, 2", o.list, o.query, finalizersOf(marked), generation, o.kept)
+		}
+	}
+}
+
+// TestOrphanWarning: later releases warn of pods that the deletion of a Job orphans, unless the
+// client says that it shall.
+func TestOrphanWarning(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	for _, o := range []struct {
+		release release.Release
+		path    string
+		want    bool
+	}{
+		{release.V136, "/apis/batch/v1/namespaces/default/jobs/a", true},
+		{release.V136, "/apis/batch/v1/namespaces/default/jobs/a?propagationPolicy=Orphan", false},
+		{release.V136, "/apis/batch/v1/namespaces/default/jobs/a?orphanDependents=true", false},
+		{release.V136, "/api/v1/namespaces/default/replicationcontrollers/a", false},
+		{release.V121, "/apis/batch/v1/namespaces/default/jobs/a", false},
+	} {
+		r := &request.Request{Request: httptest.NewRequestWithContext(t.Context(), http.MethodDelete, o.path, nil), Audit: &audit.Record{}}
+		if _, err := r.Identify(handlertest.EngineOf(t, o.release)); err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		if err := c.handlers.Delete(w, r); !services.IsReason(err, services.ReasonNotFound) {
+			t.Fatal(err)
+		}
+		if warned := strings.Contains(w.Header().Get("Warning"), "child pods are preserved by default"); warned != o.want {
+			t.Errorf("%s at %s: warned %v", o.path, o.release, warned)
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
@@ -23,8 +22,6 @@ type Amendment struct {
 	Type   *catalogue.Type
 	Key    resource.Key
 	DryRun bool
-	// Manager, if it is set, becomes the owner of what Change changes, in Subresource.
-	Manager, Subresource string
 	// Change changes the object, in the version of Type. It is called again with the
 	// newer object after a conflict with another writer. Amend returns its error.
 	Change func(object map[string]any) error
@@ -45,16 +42,8 @@ func (h *Handlers) amendOnce(ctx context.Context, a Amendment) error {
 	if err != nil {
 		return err
 	}
-	var before map[string]any
-	if a.Manager != "" {
-		before = typesystem.Copy(object)
-	}
 	if err := a.Change(object); err != nil || a.DryRun {
 		return err
-	}
-	if before != nil {
-		// After an error the fields have the owners that they had, which harms nobody.
-		_ = a.Engine.Merge.Track(fieldmanager.Change{Type: a.Type, Live: before, New: object, Manager: a.Manager, Subresource: a.Subresource})
 	}
 	content, err := a.Engine.Content(ctx, object, nil, a.Type)
 	if err != nil || tree.IsVersion(current.JSON, content.JSON, current.Revision) {

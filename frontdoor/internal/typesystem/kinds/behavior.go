@@ -45,6 +45,8 @@ type Behavior struct {
 	// OrphanDependents are the versions in which a deletion without a propagation policy
 	// orphans the dependents.
 	OrphanDependents []string `json:"orphanDependents"`
+	// OrphanWarning is the warning about such a deletion, which releases have since 1.23.
+	OrphanWarning string `json:"orphanWarning"`
 	// NoDependents ignores the propagation policy of a deletion.
 	NoDependents bool `json:"noDependents"`
 	// NoGracePeriod omits deletionGracePeriodSeconds from objects that are being deleted.

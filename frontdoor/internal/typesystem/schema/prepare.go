@@ -86,8 +86,8 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 		}
 		before, stated := len(m), n.statedEmpty(m, n.rules.Defaults)
 		n.rules.Complete(m, p.vocabulary)
-		for _, s := range stated {
-			s.in[s.name] = ""
+		for _, restore := range stated {
+			restore()
 		}
 		p.budget.Add((len(m) - before) * perField)
 	}
@@ -113,28 +113,21 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 	p.show(n, m)
 }
 
-// statedText is a text in an object that is said to be empty.
-type statedText struct {
-	in   map[string]any
-	name string
-}
-
-// statedEmpty returns the texts that are said to be empty, also in objects below that have
-// defaults, so no default replaces them.
-func (n *node) statedEmpty(m, defaults map[string]any) (found []statedText) {
+// statedEmpty returns functions that restore the texts that are said to be empty, also in
+// objects below that have defaults, so no default replaces them.
+func (n *node) statedEmpty(m, defaults map[string]any) (restore []func()) {
 	for _, name := range n.stated {
 		if value, given := m[name]; given && value == "" {
-			found = append(found, statedText{m, name})
+			restore = append(restore, func() { m[name] = "" })
 		}
 	}
 	for name, value := range defaults {
-		below, hasDefaults := value.(map[string]any)
-		given, isObject := m[name].(map[string]any)
-		if f := n.fields[name]; f != nil && hasDefaults && isObject {
-			found = append(found, f.statedEmpty(given, below)...)
+		below, _ := value.(map[string]any)
+		if given, isObject := m[name].(map[string]any); isObject && n.fields[name] != nil {
+			restore = append(restore, n.fields[name].statedEmpty(given, below)...)
 		}
 	}
-	return found
+	return restore
 }
 
 // show puts a null where there is nothing in a field that is always shown.

@@ -123,3 +123,17 @@ func text(v any) string {
 	s, _ := v.(string)
 	return s
 }
+
+// orphansWarned is the first release that warns of dependents that are orphaned by default.
+var orphansWarned, _ = release.Of("1.23")
+
+// OrphanWarnings returns the warning about a deletion that orphans the dependents because its
+// options do not say what happens to them.
+func OrphanWarnings(t *catalogue.Type, o *metav1.DeleteOptions, served release.Release) []string {
+	b := t.Behavior
+	stated := o.PropagationPolicy != nil || o.OrphanDependents != nil //nolint:staticcheck // clients of 1.21 still send it
+	if stated || b.OrphanWarning == "" || !slices.Contains(b.OrphanDependents, t.Version) || served.Before(orphansWarned) {
+		return nil
+	}
+	return []string{b.OrphanWarning}
+}
