@@ -23,8 +23,10 @@ var Functions = kinds.Functions{
 		"driverParameters": driverParameters,
 		"poolStatus":       poolStatus,
 		"sliceSpec":        sliceSpec,
+		"taintStatus":      taintStatus,
 	},
 	Derive: map[string]rules.DeriveFunc{
+		"betaCount":    betaCount,
 		"multiplyOnce": multiplyOnce,
 		"timeTaint":    timeTaint,
 	},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // deviceCount checks that a request of a number of devices has one, and a request of all
@@ -110,6 +111,19 @@ func once(c *rules.Check, requests []map[string]any, at *field.Path) {
 
 // ofExactly are the fields of a request of v1beta1 for exactly one kind of device.
 var ofExactly = [...]string{"deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations", "capacity"}
+
+// betaCount defaults how many devices a request of v1beta1 is for, if it is for one kind.
+func betaCount(m map[string]any, _ vocabulary.Vocabulary) {
+	if rules.Text(m, "deviceClassName") == "" {
+		return
+	}
+	if rules.Text(m, "allocationMode") == "" {
+		m["allocationMode"] = "ExactCount"
+	}
+	if m["allocationMode"] == "ExactCount" && rules.Number(m, "count") == 0 {
+		m["count"] = int64(1)
+	}
+}
 
 // betaRequest checks a request of v1beta1, whose errors have the paths of v1.
 func betaRequest(c *rules.Check, m, _ map[string]any, at *field.Path) {

@@ -172,6 +172,11 @@ func deviceAttribute(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
+// taintStatus checks the conditions of a rule that taints devices.
+func taintStatus(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	c.Conditions(rules.Objects(m, "conditions"), at.Field("conditions"))
+}
+
 // poolStatus checks an answer about pools, which is given once.
 func poolStatus(c *rules.Check, m, old map[string]any, at *field.Path) {
 	if len(old) > 0 && !rules.Same(m, old) {
