@@ -67,7 +67,9 @@ func (s suite) open(name, version string, serve func(http.ResponseWriter, *reque
 	p := &peers.Peers{Config: peers.Config{Identity: s.Identity(s.Authority, "frontdoor"), Instance: name, Host: name, Release: version, Served: version, Log: slog.New(slog.DiscardHandler), Timeout: time.Minute}}
 	d := &frontDoor{T: s.T, h: New(Config{Peers: p, Connections: &connect.Handlers{}, Engine: func() *typesystem.Engine { return engine },
 		Header: "X-Kubernetes-Peer-Proxied", Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})}
-	p.Answer = func(peers.Question) peers.Answer { return peers.Answer{Instance: name, Served: discovery.Served(types)} }
+	p.Answer = func(peers.Question) peers.Answer {
+		return peers.Answer{Instance: name, Served: discovery.Served(types)}
+	}
 	clients, doors := request.Handlers(func(w http.ResponseWriter, r *http.Request, f *request.Forwarded) {
 		d.serve(w, &request.Request{Request: r, Forwarded: f}, serve)
 	})
