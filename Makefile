@@ -81,7 +81,7 @@ COMPARE = go run ./deploy/conformance -results $(call RESULTS,$(1)) -passing dep
 .PHONY: test-e2e-kubernetes
 test-e2e-kubernetes: controllers ## run the end-to-end suite of Kubernetes without containers; fails when a spec of passing.txt fails; ONLY=expression, UPDATE=-update
 	GOWORK=off CGO_ENABLED=0 go -C deploy/controllers/kubernetes build -trimpath -ldflags="$(KUBERNETES)" -o ../../../bin/controllers/ k8s.io/kubernetes/cmd/kubectl github.com/onsi/ginkgo/v2/ginkgo
-	GOWORK=off CGO_ENABLED=0 go -C deploy/controllers/kubernetes test -c -trimpath -ldflags="$(KUBERNETES)" -o ../../../bin/controllers/e2e.test k8s.io/kubernetes/test/e2e
+	GOWORK=off CGO_ENABLED=0 go -C deploy/controllers/kubernetes test -c -vet=off -trimpath -ldflags="$(KUBERNETES)" -o ../../../bin/controllers/e2e.test k8s.io/kubernetes/test/e2e
 	GOWORK=off go -C deploy/controllers test -count=1 -timeout 0 -v -run TestE2E . -args -results '$(call RESULTS,e2e)' -only '$(ONLY)' $(ARGS)
 	$(call COMPARE,e2e)
 
