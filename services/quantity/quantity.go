@@ -51,7 +51,7 @@ var exponential = regexp.MustCompile(`^[+-]?[0-9.]+[eE]([+-]?[0-9]+)$`)
 // Unbounded reports whether text, which need not be a quantity, is one that takes seconds or more to
 // be compared or added where it is not parsed by Parse.
 func Unbounded(text string) bool {
-	if len(text) < len("1e1000000") || strings.IndexAny(text, "eE") < 0 {
+	if len(text) < len("1e1000000") || !strings.ContainsAny(text, "eE") {
 		return false
 	}
 	found := exponential.FindStringSubmatch(text)

@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/transport"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/locate"
 	"github.com/portico-platform/portico/services/resource"
