@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/portico-platform/portico/admission/internal/permissions"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
@@ -25,7 +26,7 @@ type grants struct {
 
 // role is the part of a role or a binding that grants permissions.
 type role struct {
-	Rules           []policyRule `json:"rules"`
+	Rules           []permissions.Rule `json:"rules"`
 	AggregationRule *struct {
 		ClusterRoleSelectors []metav1.LabelSelector `json:"clusterRoleSelectors"`
 	} `json:"aggregationRule"`
@@ -73,12 +74,12 @@ func (p grants) validate(ctx context.Context, r *review.Review) error {
 		return err
 	}
 	aggregates := given.AggregationRule != nil || before.AggregationRule != nil
-	if target.Verb == "escalate" && aggregates && len(lacking(everything(), held)) > 0 {
+	if target.Verb == "escalate" && aggregates && len(permissions.Lacking(permissions.Everything(), held)) > 0 {
 		// The rules also include roles that match the selectors later, so only a user with
 		// all permissions may set them.
 		return r.Forbid("must have cluster-admin privileges to use the aggregationRule")
 	}
-	if missing := lacking(rules, held); len(missing) > 0 {
+	if missing := permissions.Lacking(rules, held); len(missing) > 0 {
 		return r.Forbid("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s",
 			r.User.Name, r.User.Groups, strings.Join(missing, "\n"))
 	}
@@ -87,7 +88,7 @@ func (p grants) validate(ctx context.Context, r *review.Review) error {
 
 // rules returns the rules that are granted: those of the role itself, or of the role that
 // a binding refers to.
-func (p grants) rules(ctx context.Context, target services.Attributes, given role) ([]policyRule, error) {
+func (p grants) rules(ctx context.Context, target services.Attributes, given role) ([]permissions.Rule, error) {
 	if target.Verb == "escalate" {
 		return given.Rules, nil
 	}
@@ -105,7 +106,7 @@ func (p grants) rules(ctx context.Context, target services.Attributes, given rol
 
 // gather returns the rules of a stored role, or those of all roles that it aggregates.
 // Aggregations may be cyclic, so each role is visited once.
-func (p grants) gather(ctx context.Context, stored services.Object, seen map[resource.Key]bool) ([]policyRule, error) {
+func (p grants) gather(ctx context.Context, stored services.Object, seen map[resource.Key]bool) ([]permissions.Rule, error) {
 	var r role
 	if err := json.Unmarshal(stored.JSON, &r); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", stored.Key, err)
@@ -124,7 +125,7 @@ func (p grants) gather(ctx context.Context, stored services.Object, seen map[res
 			return nil, err
 		}
 		if page.Next != "" {
-			return everything(), nil // too many to read: assume the maximum
+			return permissions.Everything(), nil // too many to read: assume the maximum
 		}
 		for _, part := range page.Objects {
 			if seen[part.Key] {

@@ -35,27 +35,13 @@ func (w *writeRequest) checkUpdate(c *current, object map[string]any) error {
 		return err
 	}
 	if !c.exists() {
-		return w.checkNew(meta)
+		return strategy.CheckAbsent(w.req.Type, w.req.Name, meta, w.applies())
 	}
 	if given, _ := meta["uid"].(string); w.req.Verb == "update" && given != "" && given != c.object.UID {
 		return services.Conflict(w.req.Type.Group, w.req.Type.Resource, w.req.Name,
 			fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", given, c.object.UID))
 	}
 	return w.checkVersion(c, meta)
-}
-
-// checkNew rejects a write with a UID if no object exists: the object that the client
-// means has been deleted. The resourceVersion is ignored.
-func (w *writeRequest) checkNew(meta map[string]any) error {
-	uid, _ := meta["uid"].(string)
-	if uid == "" {
-		return nil
-	}
-	why := "Precondition failed: UID in precondition: " + uid + ", UID in object meta: "
-	if w.applies() {
-		why = "uid mismatch: the provided object specified uid " + uid + ", and no existing object was found"
-	}
-	return services.Conflict(w.req.Type.Group, w.req.Type.Resource, w.req.Name, why)
 }
 
 // checkVersion rejects a change that is based on an older resourceVersion. A patch is

@@ -139,11 +139,8 @@ func (h *Handlers) readDeletion(w http.ResponseWriter, r *request.Request) (*del
 	x.options.DryRun = append(x.options.DryRun, r.Query["dryRun"]...)
 	x.dryRun = request.DryRun(x.options.DryRun)
 	x.admission = admit.Delete(h.Admission, r, x.options)
-	if err := r.CheckDeleteOptions(x.options); err != nil {
-		return nil, err
-	}
 	x.admission.Warn(strategy.OrphanWarnings(r.Type, x.options, r.Engine.Types.Release())...)
-	return x, nil
+	return x, r.CheckDeleteOptions(x.options)
 }
 
 // remove deletes an object or marks it as deleted; removed reports which. It retries after

@@ -57,3 +57,17 @@ func CheckName(name string, meta map[string]any) error {
 		return services.BadRequest("the name of the object (%s) does not match the name on the URL (%s)", given, name)
 	}
 }
+
+// CheckAbsent returns Conflict (409) if the metadata of an object that does not exist has a UID:
+// the object that the client means has been deleted. applied says that it is applied.
+func CheckAbsent(t *catalogue.Type, name string, meta map[string]any, applied bool) error {
+	uid, _ := meta["uid"].(string)
+	if uid == "" {
+		return nil
+	}
+	why := "Precondition failed: UID in precondition: " + uid + ", UID in object meta: "
+	if applied {
+		why = "uid mismatch: the provided object specified uid " + uid + ", and no existing object was found"
+	}
+	return services.Conflict(t.Group, t.Resource, name, why)
+}

@@ -78,12 +78,19 @@ func scaleToZero(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	c.Forbidden(at.Field("metrics"), "must specify at least one Object or External metric to support scaling to zero replicas")
 }
 
-// atMost returns a check of the upper bound of a number.
-func atMost(name string, bound int64) rules.CheckFunc {
-	return func(c *rules.Check, m, _ map[string]any, at *field.Path) {
-		if n, ok := rules.Whole(m[name]); ok && n > bound {
-			c.Invalid(at.Field(name), n, fmt.Sprintf("must be less than or equal to %d", bound))
-		}
+// longestWindow checks the bound of a stabilization window.
+func longestWindow(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	atMost(c, m["stabilizationWindowSeconds"], 3600, at.Field("stabilizationWindowSeconds"))
+}
+
+// longestPeriod checks the bound of the period of a scaling policy.
+func longestPeriod(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	atMost(c, m["periodSeconds"], 1800, at.Field("periodSeconds"))
+}
+
+func atMost(c *rules.Check, value any, bound int64, at *field.Path) {
+	if n, ok := rules.Whole(value); ok && n > bound {
+		c.Invalid(at, n, fmt.Sprintf("must be less than or equal to %d", bound))
 	}
 }
 

@@ -25,7 +25,7 @@ func retimeTaint(w kinds.Write, obj, old map[string]any) {
 	}
 }
 
-// multiplyOnce defaults the multipliers of the resources of nodes that a device stands for.
+// multiplyOnce defaults the multipliers of the resources of nodes that a device uses.
 func multiplyOnce(m map[string]any, _ vocabulary.Vocabulary) {
 	for _, mapping := range rules.Object(m, "nodeAllocatableResourceMappings") {
 		if mapping, ok := mapping.(map[string]any); ok && mapping["allocationMultiplier"] == nil {

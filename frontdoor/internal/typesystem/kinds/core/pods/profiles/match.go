@@ -38,40 +38,47 @@ func matching(c *rules.Check, pod map[string]any, at *field.Path) {
 		return rules.Object(holder, "securityContext", kind)
 	}
 	context := at.Field("securityContext")
-	same(c, "seccomp", annotations[c.Vocabulary.Qualified("seccomp.security.alpha", "pod")], of(spec, "seccompProfile"), context.Field("seccompProfile"))
+	inField{"seccomp", of(spec, "seccompProfile"), context.Field("seccompProfile")}.match(c, annotations[c.Vocabulary.Qualified("seccomp.security.alpha", "pod")])
 	armoured := !c.Release.Before(armourFields) && rules.Text(rules.Object(spec, "os"), "name") != "windows"
 	eachContainer(spec, at, func(container map[string]any, at *field.Path) {
 		name, at := rules.Text(container, "name"), at.Field("securityContext")
-		same(c, "seccomp", annotations[c.Vocabulary.Qualified("container.seccomp.security.alpha", name)], of(container, "seccompProfile"), at.Field("seccompProfile"))
+		inField{"seccomp", of(container, "seccompProfile"), at.Field("seccompProfile")}.match(c, annotations[c.Vocabulary.Qualified("container.seccomp.security.alpha", name)])
 		profile := of(container, "appArmorProfile")
 		if profile == nil {
 			profile = of(spec, "appArmorProfile")
 		}
 		if armoured {
-			same(c, "apparmor", annotations[armourPrefix(c.Vocabulary)+name], profile, at.Field("appArmorProfile"))
+			inField{"apparmor", profile, at.Field("appArmorProfile")}.match(c, annotations[armourPrefix(c.Vocabulary)+name])
 		}
 	})
 }
 
-// same checks that an annotation, if there is one, names a profile.
-func same(c *rules.Check, system string, annotation any, profile map[string]any, at *field.Path) {
+// inField is a profile of a security system in a field, nil if it is not set.
+type inField struct {
+	system  string
+	profile map[string]any
+	at      *field.Path
+}
+
+// match checks that an annotation, if there is one, names the profile.
+func (f inField) match(c *rules.Check, annotation any) {
 	name, given := annotation.(string)
-	if !given || profile == nil {
+	if !given || f.profile == nil {
 		return
 	}
 	other := func(part, what string) {
-		c.Forbidden(at.Field(part), system+" "+what+" in annotation and field must match")
+		c.Forbidden(f.at.Field(part), f.system+" "+what+" in annotation and field must match")
 	}
-	switch kind := rules.Text(profile, "type"); kind {
+	switch kind := rules.Text(f.profile, "type"); kind {
 	case "Unconfined", "RuntimeDefault":
-		if name != profileNames[kind] && !(system == "seccomp" && kind == "RuntimeDefault" && name == "docker/default") {
+		if name != profileNames[kind] && !(f.system == "seccomp" && kind == "RuntimeDefault" && name == "docker/default") {
 			other("type", "type")
 		}
 	case localhost:
 		file, local := strings.CutPrefix(name, localProfile)
 		if !local {
 			other("type", "type")
-		} else if profile["localhostProfile"] != file {
+		} else if f.profile["localhostProfile"] != file {
 			other("localhostProfile", "profile")
 		}
 	}

@@ -10,15 +10,15 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
-// claimStatuses checks the claims that were made for a pod: the pod asks for them by name.
+// claimStatuses checks the claims that were made for a pod: the pod requires them by name.
 func claimStatuses(c *rules.Check, pod map[string]any, at *field.Path) {
-	asked, seen := map[string]bool{}, map[string]bool{}
+	required, seen := map[string]bool{}, map[string]bool{}
 	for _, claim := range rules.Objects(rules.Object(pod, "spec"), "resourceClaims") {
-		asked[rules.Text(claim, "name")] = true
+		required[rules.Text(claim, "name")] = true
 	}
 	for i, status := range rules.Objects(rules.Object(pod, "status"), at.Name) {
 		at, name := at.Item(i), rules.Text(status, "name")
-		if !asked[name] {
+		if !required[name] {
 			c.Invalid(at.Field("name"), name, "must match the name of an entry in `spec.resourceClaims`")
 		}
 		if seen[name] {

@@ -23,39 +23,45 @@ func transitions(c *rules.Check, old, after map[string]any, at *field.Path) {
 		running := runningIn(after, lists.statuses)
 		for i, was := range rules.Objects(before, lists.statuses) {
 			ended, name := rules.Object(was, "state", "terminated"), rules.Text(was, "name")
-			if ended != nil && running[name] && !restarts(c, spec, lists.containers, name, rules.Number(ended, "exitCode")) {
+			if ended != nil && running[name] && !(end{lists.containers, name, rules.Number(ended, "exitCode")}).restarts(c, spec) {
 				c.Forbidden(at.Field(lists.statuses).Item(i).Field("state"), "may not be transitioned to non-terminated state")
 			}
 		}
 	}
 }
 
-// restarts reports whether the container of a list that ended with a code is restarted. list is
-// empty for ephemeral containers, which never are.
-func restarts(c *rules.Check, spec map[string]any, list, name string, code int64) bool {
-	if list == "" {
+// end is the end of a container. list is empty for ephemeral containers, which are never
+// restarted.
+type end struct {
+	list, name string
+	code       int64
+}
+
+// restarts reports whether the container is restarted.
+func (e end) restarts(c *rules.Check, spec map[string]any) bool {
+	if e.list == "" {
 		return false
 	}
 	policy, rule := spec["restartPolicy"], !c.Release.Before(restartRules)
 	if rule && restartsAll(spec) {
 		return true
 	}
-	i := slices.IndexFunc(rules.Objects(spec, list), func(container map[string]any) bool { return container["name"] == name })
+	i := slices.IndexFunc(rules.Objects(spec, e.list), func(container map[string]any) bool { return container["name"] == e.name })
 	if i < 0 && rule {
 		return false
 	}
 	var container map[string]any
 	if i >= 0 {
-		container = rules.Objects(spec, list)[i]
+		container = rules.Objects(spec, e.list)[i]
 	}
 	own := container["restartPolicy"]
-	switch sidecar := list == "initContainers" && own == "Always" && !c.Release.Before(sidecars); {
-	case rule && own != nil && ruleOf(container, code):
+	switch sidecar := e.list == "initContainers" && own == "Always" && !c.Release.Before(sidecars); {
+	case rule && own != nil && ruleOf(container, e.code):
 		return true
 	case rule && own != nil, sidecar:
 		policy = own
 	}
-	return policy == "Always" || policy == "OnFailure" && code != 0
+	return policy == "Always" || policy == "OnFailure" && e.code != 0
 }
 
 const restartAll = "RestartAllContainers"

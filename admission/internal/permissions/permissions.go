@@ -1,4 +1,6 @@
-package plugin
+// Package permissions compares the permissions that roles grant with those that a user
+// holds: nobody may grant more than that.
+package permissions
 
 import (
 	"fmt"
@@ -9,8 +11,8 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// policyRule is a stored rule of a role.
-type policyRule struct {
+// Rule is a rule of a role as it is stored.
+type Rule struct {
 	Verbs           []string `json:"verbs"`
 	APIGroups       []string `json:"apiGroups"`
 	Resources       []string `json:"resources"`
@@ -18,15 +20,15 @@ type policyRule struct {
 	NonResourceURLs []string `json:"nonResourceURLs"`
 }
 
-// everything returns rules that grant every permission.
-func everything() []policyRule {
+// Everything returns rules that grant every permission.
+func Everything() []Rule {
 	all := []string{"*"}
-	return []policyRule{{Verbs: all, APIGroups: all, Resources: all}, {Verbs: all, NonResourceURLs: all}}
+	return []Rule{{Verbs: all, APIGroups: all, Resources: all}, {Verbs: all, NonResourceURLs: all}}
 }
 
-// lacking describes the permissions that the rules grant and the user does not hold, one
+// Lacking describes the permissions that the rules grant and the user does not hold, one
 // line for each resource with its verbs. It is empty if the user holds all of them.
-func lacking(rules []policyRule, held services.Rules) []string {
+func Lacking(rules []Rule, held services.Rules) []string {
 	many := combinations(rules)
 	if many > maxCombinations {
 		return []string{fmt.Sprintf("the rules combine into more than %d permissions, which are too many to check", maxCombinations)}
@@ -91,7 +93,7 @@ func itemsOf(held services.Rules) (items int) {
 const maxCombinations = 100_000
 
 // combinations counts the permissions that rules grant. It stops above maxCombinations.
-func combinations(rules []policyRule) (count int) {
+func combinations(rules []Rule) (count int) {
 	for _, r := range rules {
 		resources := len(r.Verbs)
 		for _, n := range []int{len(r.APIGroups), len(r.Resources), max(len(r.ResourceNames), 1)} {

@@ -1,4 +1,4 @@
-package plugin
+package permissions
 
 import (
 	"math/rand/v2"
@@ -20,11 +20,11 @@ func TestCoversLikeUpstream(t *testing.T) {
 		}
 		return list
 	}
-	rule := func() policyRule {
+	rule := func() Rule {
 		if random.IntN(4) == 0 {
-			return policyRule{Verbs: some("get", "post", "*"), NonResourceURLs: some("/a", "/a/b", "/a/*", "/*", "*")}
+			return Rule{Verbs: some("get", "post", "*"), NonResourceURLs: some("/a", "/a/b", "/a/*", "/*", "*")}
 		}
-		r := policyRule{Verbs: some("get", "list", "*"), APIGroups: some("", "apps", "*"), Resources: some("pods", "pods/status", "*/status", "pods/*", "*")}
+		r := Rule{Verbs: some("get", "list", "*"), APIGroups: some("", "apps", "*"), Resources: some("pods", "pods/status", "*/status", "pods/*", "*")}
 		if random.IntN(3) == 0 {
 			r.ResourceNames = some("one", "two")
 		}
@@ -44,7 +44,7 @@ func TestCoversLikeUpstream(t *testing.T) {
 				held.Resource = append(held.Resource, services.ResourceRule{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames})
 			}
 		}
-		role := []policyRule{rule(), rule()}
+		role := []Rule{rule(), rule()}
 		for _, r := range role {
 			requested = append(requested, upstreamRule(r))
 		}
@@ -52,7 +52,7 @@ func TestCoversLikeUpstream(t *testing.T) {
 		if want {
 			covered++
 		}
-		if got := lacking(role, held); (len(got) == 0) != want {
+		if got := Lacking(role, held); (len(got) == 0) != want {
 			t.Fatalf("role %+v\nheld %+v\nlacks %q, upstream %+v", role, held, got, missing)
 		}
 	}
@@ -61,6 +61,6 @@ func TestCoversLikeUpstream(t *testing.T) {
 	}
 }
 
-func upstreamRule(r policyRule) rbacv1.PolicyRule {
+func upstreamRule(r Rule) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, NonResourceURLs: r.NonResourceURLs}
 }
