@@ -79,13 +79,18 @@ var ipcParameters = map[string]bool{"kernel.sem": true, "kernel.shmall": true, "
 
 // uniqueGates checks that scheduling gates have different names.
 func uniqueGates(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	unique(c, rules.Objects(m, "schedulingGates"), "name", at.Field("schedulingGates"))
+}
+
+// unique checks that the items of a list have different texts in a field.
+func unique(c *rules.Check, items []map[string]any, name string, at *field.Path) {
 	seen := map[string]bool{}
-	for i, gate := range rules.Objects(m, "schedulingGates") {
-		name := rules.Text(gate, "name")
-		if seen[name] {
-			c.Duplicate(at.Field("schedulingGates").Item(i), name)
+	for i, item := range items {
+		text := rules.Text(item, name)
+		if seen[text] {
+			c.Duplicate(at.Item(i), text)
 		}
-		seen[name] = true
+		seen[text] = true
 	}
 }
 
@@ -169,14 +174,7 @@ func restartRules(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if policy == "" && len(rules.List(m, "restartPolicyRules")) > 0 {
 		c.Required(at.Field("restartPolicy"), "must specify restartPolicy when restart rules are used")
 	}
-	seen := map[string]bool{}
-	for i, resize := range rules.Objects(m, "resizePolicy") {
-		name := rules.Text(resize, "resourceName")
-		if seen[name] {
-			c.Duplicate(at.Field("resizePolicy").Item(i), name)
-		}
-		seen[name] = true
-	}
+	unique(c, rules.Objects(m, "resizePolicy"), "resourceName", at.Field("resizePolicy"))
 }
 
 // containerRestarts checks, for all containers of a pod, when they are restarted and how long they
