@@ -99,13 +99,16 @@ func (n *node) run(ctx context.Context, job *batchv1.Job) error {
 func (n *node) report(ctx context.Context, job *batchv1.Job, failure error) error {
 	now := metav1.Now()
 	job.Status.StartTime = &now
-	condition := batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: now}
+	conditions := []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} // the second needs the first
 	if failure != nil {
-		condition.Type, job.Status.Failed = batchv1.JobFailed, 1
+		conditions = []batchv1.JobConditionType{batchv1.JobFailureTarget, batchv1.JobFailed}
+		job.Status.Failed = 1
 	} else {
 		job.Status.Succeeded, job.Status.CompletionTime = 1, &now
 	}
-	job.Status.Conditions = append(job.Status.Conditions, condition)
+	for _, condition := range conditions {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: condition, Status: corev1.ConditionTrue, LastTransitionTime: now})
+	}
 	_, err := n.client.BatchV1().Jobs(n.namespace).UpdateStatus(ctx, job, metav1.UpdateOptions{})
 	return err
 }
