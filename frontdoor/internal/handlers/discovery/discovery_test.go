@@ -154,6 +154,16 @@ func TestStockClientReadsVersionAndOpenAPI(t *testing.T) {
 			t.Errorf("a patch has no parameter %s: %v", name, names)
 		}
 	}
+	about := map[string]string{}
+	for _, p := range apps.Paths.Paths["/apis/apps/v1/namespaces/{namespace}/deployments"].Get.Parameters {
+		about[p.Name] = p.Description
+	}
+	// The tests of kubectl look for these words.
+	for name, want := range map[string]string{"labelSelector": "list of returned", "fieldSelector": "list of returned", "watch": "Watch for changes to the described resources", "sendInitialEvents": ""} {
+		if got, ok := about[name]; !ok || !strings.Contains(got, want) {
+			t.Errorf("%s of a list is described with %q, %v", name, got, ok)
+		}
+	}
 	if _, ok := apps.Components.Schemas["io.k8s.api.core.v1.PodSpec"]; !ok {
 		t.Error("the schemas that Deployment refers to are not in its document")
 	}

@@ -58,8 +58,8 @@ func deleting() []spec.Parameter {
 func selecting() []spec.Parameter {
 	return []spec.Parameter{
 		parameter("continue", "string", "Continue token of the previous chunk."),
-		parameter("fieldSelector", "string", "Only objects with these field values."),
-		parameter("labelSelector", "string", "Only objects with these labels."),
+		parameter("fieldSelector", "string", "Restrict the list of returned objects to those with these field values."),
+		parameter("labelSelector", "string", "Restrict the list of returned objects to those with these labels."),
 		parameter("limit", "integer", "Maximum number of objects in the response."),
 		parameter("resourceVersion", "string", "Version of the data in the response; see resourceVersionMatch."),
 		parameter("resourceVersionMatch", "string", "How resourceVersion is applied: NotOlderThan or Exact."),
@@ -71,7 +71,8 @@ func selecting() []spec.Parameter {
 func listing() []spec.Parameter {
 	return append(selecting(),
 		parameter("allowWatchBookmarks", "boolean", "Whether a watch may send bookmark events."),
-		parameter("watch", "boolean", "Stream changes instead of a list."))
+		parameter("sendInitialEvents", "boolean", "Begin a watch with the objects that exist, and a bookmark after the last of them. Requires resourceVersionMatch=NotOlderThan."),
+		parameter("watch", "boolean", "Watch for changes to the described resources instead of listing them."))
 }
 
 // connecting describes the parameters of proxying and streaming subresources.
