@@ -38,6 +38,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/run/slis"
 	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
@@ -136,6 +137,9 @@ func (d *door) learn(e *typesystem.Engine) {
 func (d *door) publish(e *typesystem.Engine) {
 	o := discovery.Options{Catalogue: e.Types, Vocabulary: d.vocabulary,
 		Release: d.release, Version: discovery.Version(d.release), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}, CBOR: d.gates.On(features.CBOR)}
+	if slis.Served(d.release) {
+		o.OtherPaths = append(o.OtherPaths, slis.Path)
+	}
 	if before := d.types.Load(); before != nil {
 		o.Before = before.documents
 	}

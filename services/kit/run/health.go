@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+
+	"github.com/portico-platform/portico/services/kit/run/slis"
 )
 
 // Check is one named health check of a process.
@@ -82,9 +84,10 @@ func (c Check) Run(ctx context.Context) error {
 
 // Health is the list of a process's checks (section "Health endpoints").
 type Health struct {
-	log    *slog.Logger
-	mu     sync.Mutex
-	checks []Check
+	log      *slog.Logger
+	outcomes *slis.Outcomes
+	mu       sync.Mutex
+	checks   []Check
 }
 
 // Add registers a check. Services must use unique names.
@@ -143,7 +146,7 @@ func (h *Health) of(endpoint string) []Check {
 // answer runs the checks of an endpoint and responds with 200 if all pass, else 500.
 func (h healthPages) answer(w http.ResponseWriter, r *http.Request, endpoint string, checks []Check) {
 	query := r.URL.Query()
-	report, failed := h.probe(r, checks, query["exclude"])
+	report, failed := h.probe(r, endpoint, checks, query["exclude"])
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
@@ -158,10 +161,15 @@ func (h healthPages) answer(w http.ResponseWriter, r *http.Request, endpoint str
 	}
 }
 
-// note logs that a check begins to fail, or passes again. Anyone may request checks at any rate, so
-// a check that goes on failing is not logged again, and one whose client has left shows nothing.
-func (h *Health) note(r *http.Request, c Check, err error) {
-	if h.log == nil || c.running == nil || r.Context().Err() != nil || c.running.failing.Swap(err != nil) == (err != nil) {
+// note counts the outcome of a check, and logs when it begins to fail or passes again. Anyone may
+// request checks at any rate, so a check that goes on failing is not logged again, and one whose
+// client has left shows nothing.
+func (h *Health) note(r *http.Request, endpoint string, c Check, err error) {
+	if r.Context().Err() != nil {
+		return
+	}
+	h.outcomes.Observe(c.Name, endpoint, err)
+	if h.log == nil || c.running == nil || c.running.failing.Swap(err != nil) == (err != nil) {
 		return
 	}
 	if err == nil {
@@ -185,7 +193,7 @@ func runAll(ctx context.Context, checks []Check, excluded []string) []error {
 }
 
 // probe runs the checks and returns a report with a line for each.
-func (h healthPages) probe(r *http.Request, checks []Check, excluded []string) (report string, failed bool) {
+func (h healthPages) probe(r *http.Request, endpoint string, checks []Check, excluded []string) (report string, failed bool) {
 	var lines strings.Builder
 	outcomes := runAll(r.Context(), checks, excluded)
 	for i, c := range checks {
@@ -194,10 +202,10 @@ func (h healthPages) probe(r *http.Request, checks []Check, excluded []string) (
 			excluded = slices.DeleteFunc(slices.Clone(excluded), func(name string) bool { return name == c.Name })
 		} else if err := outcomes[i]; err != nil {
 			failed = failed || !c.Partial
-			h.note(r, c, err)
+			h.note(r, endpoint, c, err)
 			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", c.Name)
 		} else {
-			h.note(r, c, nil)
+			h.note(r, endpoint, c, nil)
 			fmt.Fprintf(&lines, "[+]%s ok", c.Name)
 			if h.notes && c.Note != nil && c.Note() != "" {
 				lines.WriteString(": " + c.Note())

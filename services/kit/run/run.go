@@ -23,6 +23,8 @@ import (
 	"github.com/portico-platform/portico/services/kit/run/expiry"
 	"github.com/portico-platform/portico/services/kit/run/logs"
 	"github.com/portico-platform/portico/services/kit/run/memory"
+	"github.com/portico-platform/portico/services/kit/run/plain"
+	"github.com/portico-platform/portico/services/kit/run/slis"
 	"github.com/portico-platform/portico/services/kit/tracing"
 )
 
@@ -128,7 +130,7 @@ type Running struct {
 	nodes   []*Node
 	base    Node // template of the nodes; its log is that of the process
 	log     func(service string) *slog.Logger
-	status  *statusPage
+	status  *plain.Server // serves health and metrics on --status-address
 	stop    sync.Once
 	closed  sync.Once
 	closing chan struct{} // closed when the stop begins
@@ -151,7 +153,7 @@ func Start(ctx context.Context, app App, args []string) (*Running, error) {
 	began := time.Now()
 	ctx, r.process.abandon = context.WithCancelCause(ctx)
 	defer r.process.abandon(nil)
-	r.status.serve(r.process.fail)
+	r.status.Serve(r.process.fail)
 	for _, s := range app.Services {
 		if s.Prepare != nil {
 			s.Prepare(r.node(s))
@@ -180,7 +182,7 @@ func newRunning(app App, s *settings) (*Running, error) {
 	r := &Running{process: &process{offered: map[string]any{}, dialed: map[string]bool{}, failed: make(chan error, 1)}, log: s.log, closing: make(chan struct{})}
 	r.base = Node{
 		Service: app.Name, Log: s.log(app.Name), Vocabulary: s.vocabulary, Release: s.release, Flags: s.flags,
-		Health: &Health{log: s.log("health")}, Metrics: prometheus.NewRegistry(), process: r.process,
+		Health: &Health{log: s.log("health"), outcomes: slis.New()}, Metrics: prometheus.NewRegistry(), process: r.process,
 	}
 	budget, _ := s.flags.GetInt64("memory-budget")
 	if budget < 0 {
@@ -209,7 +211,7 @@ func newRunning(app App, s *settings) (*Running, error) {
 			return nil, err
 		}
 	}
-	r.status, err = newStatusPage(s.text("status-address"), &r.base)
+	r.status, err = listenForStatus(s.text("status-address"), &r.base)
 	return r, err
 }
 
@@ -263,12 +265,7 @@ func (r *Running) RPCAddress() string {
 }
 
 // StatusAddress returns the address of health and metrics, empty if there is none.
-func (r *Running) StatusAddress() string {
-	if r.status.listener == nil {
-		return ""
-	}
-	return r.status.listener.Addr().String()
-}
+func (r *Running) StatusAddress() string { return r.status.Address() }
 
 // Stop ends, in this order: readiness, calls of other processes, the services in reverse
 // order of their start, shared connections, the status page. It returns after at most
@@ -288,7 +285,7 @@ func (r *Running) Stop() {
 			exit()
 		}
 		r.base.Tracer.Shutdown(ctx)
-		r.status.stop(ctx)
+		r.status.Stop(ctx)
 		r.base.Log.Info("stopped", "took", time.Since(began).Round(time.Millisecond))
 	})
 }

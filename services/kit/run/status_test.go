@@ -15,6 +15,7 @@ import (
 
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/routes"
+	"github.com/portico-platform/portico/services/kit/run/slis"
 )
 
 // checks serves the checks as a process does.
@@ -61,6 +62,42 @@ func TestStatusPage(t *testing.T) {
 		if got := status(t, running, path); got != want {
 			t.Errorf("%s: got %d, want %d", path, got, want)
 		}
+	}
+}
+
+// TestOutcomesOfChecks: later releases count the outcomes of health checks.
+func TestOutcomesOfChecks(t *testing.T) {
+	if code := status(t, start(t, app(), "--status-address=127.0.0.1:0", "--emulated-version=1.21"), slis.Path); code != 404 {
+		t.Errorf("release 1.21: got %d", code)
+	}
+	var broken atomic.Bool
+	running := start(t, app(run.Service{Name: "mirrored", Start: func(_ context.Context, n *run.Node) error {
+		n.Health.Add(run.Check{Name: "mirror", Probe: func(context.Context) error {
+			if broken.Load() {
+				return errors.New("a secret reason")
+			}
+			return nil
+		}})
+		return nil
+	}}), "--status-address=127.0.0.1:0", "--emulated-version=1.36")
+	for _, state := range []bool{false, true} {
+		broken.Store(state)
+		for range 2 {
+			status(t, running, "/readyz")
+		}
+	}
+	status(t, running, "/livez")
+	code, got := page(t, running, slis.Path)
+	for _, want := range []string{
+		`kubernetes_healthcheck{name="mirror",type="readyz"} 0`, `kubernetes_healthcheck{name="ping",type="livez"} 1`,
+		`kubernetes_healthchecks_total{name="mirror",status="success",type="readyz"} 2`, `kubernetes_healthchecks_total{name="mirror",status="error",type="readyz"} 2`,
+	} {
+		if !strings.Contains(got, want+"\n") {
+			t.Errorf("%s is not in\n%s", want, got)
+		}
+	}
+	if code != 200 || strings.Contains(got, "secret") || strings.Contains(got, "go_goroutines") {
+		t.Errorf("got %d\n%s", code, got)
 	}
 }
 

@@ -158,7 +158,7 @@ func TestStockClientReadsVersionAndOpenAPI(t *testing.T) {
 	for _, p := range apps.Paths.Paths["/apis/apps/v1/namespaces/{namespace}/deployments"].Get.Parameters {
 		about[p.Name] = p.Description
 	}
-	// The tests of kubectl look for these words.
+	// The tests of kubectl search for these words.
 	for name, want := range map[string]string{"labelSelector": "list of returned", "fieldSelector": "list of returned", "watch": "Watch for changes to the described resources", "sendInitialEvents": ""} {
 		if got, ok := about[name]; !ok || !strings.Contains(got, want) {
 			t.Errorf("%s of a list is described with %q, %v", name, got, ok)

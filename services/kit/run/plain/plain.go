@@ -1,0 +1,59 @@
+// Package plain serves pages of a process in plain HTTP, for those who operate it. It knows
+// nothing about the pages.
+package plain
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Server serves pages on an address of its own.
+type Server struct {
+	listener net.Listener // nil when there is no address
+	server   *http.Server
+}
+
+// Listen listens on an address. Without one the server does nothing.
+func Listen(address string, pages http.Handler) (*Server, error) {
+	if address == "" {
+		return &Server{}, nil
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{listener, &http.Server{Handler: pages, ReadHeaderTimeout: 10 * time.Second}}, nil
+}
+
+// Address returns the address, or "" if there is none.
+func (s *Server) Address() string {
+	if s.listener == nil {
+		return ""
+	}
+	return s.listener.Addr().String()
+}
+
+// Serve begins to serve, and returns. An error that ends it is given to fail.
+func (s *Server) Serve(fail func(error)) {
+	if s.listener == nil {
+		return
+	}
+	go func() {
+		if err := s.server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+			fail(err)
+		}
+	}()
+}
+
+// Stop waits for running requests until ctx ends.
+func (s *Server) Stop(ctx context.Context) {
+	if s.listener == nil {
+		return
+	}
+	if s.server.Shutdown(ctx) != nil {
+		_ = s.server.Close()
+	}
+}
