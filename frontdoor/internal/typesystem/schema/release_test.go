@@ -199,6 +199,9 @@ func TestLaterRules(t *testing.T) {
 		"odd subject":        {"flowcontrol.apiserver.platform.io/v1/flowschemas", `spec: {priorityLevelConfiguration: {name: a}, rules: [{subjects: [{kind: Odd, group: {name: ""}}], nonResourceRules: [{verbs: ["*"], nonResourceURLs: ["*"]}]}]}`, "-subjects[0].group"},
 		"subject's account":  {"flowcontrol.apiserver.platform.io/v1/flowschemas", `spec: {priorityLevelConfiguration: {name: a}, rules: [{subjects: [{kind: ServiceAccount, serviceAccount: {name: A, namespace: ""}}], nonResourceRules: [{verbs: ["*"], nonResourceURLs: ["*"]}]}]}`, "serviceAccount.namespace: Required value: must specify namespace for service account"},
 		"autoscaler":         {"autoscaling/v2/horizontalpodautoscalers", `spec: {maxReplicas: 2, scaleTargetRef: {kind: a, name: b}}`, "averageUtilization: 80"},
+		"lease's finalizer":  {"coordination./v1/leases", `{metadata: {finalizers: [a]}}`, "-finalizers: Invalid"},
+		"webhook finalizer":  {"admissionregistration./v1/mutatingwebhookconfigurations", `{metadata: {finalizers: [a]}}`, "-finalizers[0]: Invalid"},
+		"set's finalizer":    {"apps/v1/statefulsets", `{metadata: {finalizers: [a]}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}}}`, "metadata.finalizers[0]: Invalid value: \"a\": name is neither a standard finalizer name"},
 	} {
 		parts := strings.Split(c.ty, "/")
 		group := ""
