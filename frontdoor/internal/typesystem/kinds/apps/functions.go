@@ -15,6 +15,8 @@ var Functions = kinds.Functions{
 		"claimVolumes":        claimVolumes,
 		"collisionsAddUp":     collisionsAddUp,
 		"daemonProgress":      daemonProgress,
+		"keptRevisions":       keptRevisions,
+		"namesOfPods":         namesOfPods,
 		"partsOfWhole":        partsOfWhole,
 		"progressDeadline":    progressDeadline,
 		"revisionData":        revisionData,

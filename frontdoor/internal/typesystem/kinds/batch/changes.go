@@ -2,6 +2,7 @@ package batch
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
@@ -35,9 +36,28 @@ func jobChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 			c.Invalid(at.Field(name), spec[name], "field is immutable")
 		}
 	}
-	if !rules.Same(spec["template"], allowed(c, m, old)) {
+	switch may := allowed(c, m, old); {
+	case isOpen(old) && resizes(c): // the metadata of its pods may change, too
+		if now := rules.Object(spec, "template")["spec"]; !rules.Same(now, rules.AsObject(may)["spec"]) {
+			c.Invalid(at.Field("template").Field("spec"), now, "field is immutable")
+		}
+	case !rules.Same(spec["template"], may):
 		c.Invalid(at.Field("template"), spec["template"], "field is immutable")
 	}
+}
+
+// isOpen reports whether a Job has no pods and makes none.
+func isOpen(job map[string]any) bool {
+	status := rules.Object(job, "status")
+	stopped := status["startTime"] == nil || slices.ContainsFunc(rules.ConditionsOf(job, "Suspended"), func(condition map[string]any) bool {
+		return condition["status"] == "True"
+	})
+	return rules.Object(job, "spec")["suspend"] == true && stopped && rules.Number(status, "active") == 0
+}
+
+// resizes reports whether a suspended Job may change the resources of its pods.
+func resizes(c *rules.Check) bool {
+	return !c.Release.Before(resourcesMutable) && c.On("MutablePodResourcesForSuspendedJobs")
 }
 
 // inTandem checks that the completions of an indexed Job change with its parallelism.
@@ -59,7 +79,11 @@ func allowed(c *rules.Check, job, old map[string]any) any {
 	template, _ := tree.Copy(was).(map[string]any)
 	now, spec := rules.Object(job, "spec", "template"), tree.Object(template, "spec")
 	next := rules.Object(now, "spec")
-	if rules.Object(old, "status")["startTime"] == nil || c.On("MutableSchedulingDirectivesForSuspendedJobs") && !c.Release.Before(resourcesMutable) {
+	places := rules.Object(old, "status")["startTime"] == nil
+	if !c.Release.Before(resourcesMutable) && c.On("MutableSchedulingDirectivesForSuspendedJobs") {
+		places = isOpen(old)
+	}
+	if places {
 		for _, name := range [...]string{"nodeSelector", "tolerations", "schedulingGates"} {
 			take(spec, next, name)
 		}
@@ -68,7 +92,7 @@ func allowed(c *rules.Check, job, old map[string]any) any {
 		take(metadata, given, "annotations")
 		nodeAffinity(spec, next)
 	}
-	if !c.Release.Before(resourcesMutable) && c.On("MutablePodResourcesForSuspendedJobs") {
+	if resizes(c) && isOpen(old) {
 		for _, list := range [...]string{"containers", "initContainers"} {
 			resources(rules.Objects(spec, list), rules.Objects(next, list))
 		}

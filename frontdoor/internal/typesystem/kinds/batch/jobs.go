@@ -46,15 +46,19 @@ func jobSelectorMatches(c *rules.Check, m, old map[string]any, at *field.Path) {
 		c.Required(where.Field("selector"), "")
 	}
 	apps.CheckSelector(c, spec, where)
-	if old == nil && spec["manualSelector"] != true && spec["selector"] != nil {
-		ownSelector(c, m, where)
+	if spec["manualSelector"] != true && spec["selector"] != nil {
+		ownSelector(c, m, old, where)
 	}
 }
 
-// ownSelector checks the generated selector and labels of a Job.
-func ownSelector(c *rules.Check, m map[string]any, where *field.Path) {
+// ownSelector checks the generated selector and labels of a Job. Jobs of releases without
+// qualified labels may be updated without them.
+func ownSelector(c *rules.Check, m, old map[string]any, where *field.Path) {
 	spec, metadata := rules.Object(m, "spec"), rules.Object(m, "metadata")
 	own, _ := identity(c.Vocabulary, c.Release, metadata)
+	if had := rules.Object(old, "spec", "template", "metadata", "labels"); old != nil && !hasAll(had, own) {
+		own = map[string]any{uidLabel: metadata["uid"], nameLabel: metadata["name"]}
+	}
 	labels := rules.Object(spec, "template", "metadata", "labels")
 	at := where.Field("template").Field("metadata").Field("labels")
 	for _, name := range slices.Sorted(maps.Keys(own)) {
@@ -68,6 +72,16 @@ func ownSelector(c *rules.Check, m map[string]any, where *field.Path) {
 	if selector := rules.Object(spec, "selector"); !rules.Selects(selector, own) {
 		c.Invalid(where.Field("selector"), selector, "`selector` not auto-generated")
 	}
+}
+
+// hasAll reports whether a map has all names of another one.
+func hasAll(m, names map[string]any) bool {
+	for name := range names {
+		if _, given := m[name]; !given {
+			return false
+		}
+	}
+	return true
 }
 
 // indexedJob checks that an indexed Job has completions and a limited parallelism.
@@ -119,11 +133,12 @@ func jobCompletions(m map[string]any, _ vocabulary.Vocabulary) {
 	}
 }
 
-// labelsOfJob defaults the labels of a Job to those of its template.
+// labelsOfJob defaults the labels of a Job to those of its template. They are the same map, so
+// that createJob adds to both, as Kubernetes does.
 func labelsOfJob(m map[string]any, _ vocabulary.Vocabulary) {
 	labels := rules.Object(m, "spec", "template", "metadata", "labels")
 	if len(labels) > 0 && len(rules.Object(m, "metadata", "labels")) == 0 {
-		rules.Complete(m, map[string]any{"metadata": map[string]any{"labels": labels}})
+		tree.Object(m, "metadata")["labels"] = labels
 	}
 }
 
@@ -154,8 +169,9 @@ func createJob(w kinds.Write, obj, _ map[string]any) {
 	}
 	setMissing(tree.Object(tree.Object(spec, "selector"), "matchLabels"), selected, meta["uid"])
 	if len(rules.AsObject(meta["labels"])) == 0 {
-		meta["labels"] = tree.Copy(labels)
+		meta["labels"] = labels
 	}
+	meta["labels"] = tree.Copy(meta["labels"])
 }
 
 func setMissing(m map[string]any, name string, value any) {

@@ -35,6 +35,12 @@ func (c *Check) Metadata(t Identity, object, old map[string]any) {
 	c.annotations(metadata, at)
 	c.owners(metadata, at)
 	c.finalizers(t, metadata, before, at)
+	if generation := Number(metadata, "generation"); generation < 0 {
+		c.Invalid(at.Field("generation"), generation, "must be greater than or equal to 0")
+	}
+	if generation := Number(metadata, "generation"); generation < 0 {
+		c.Invalid(at.Field("generation"), generation, "must be greater than or equal to 0")
+	}
 	if before == nil {
 		return
 	}

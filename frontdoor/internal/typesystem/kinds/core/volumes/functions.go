@@ -18,6 +18,7 @@ var Functions = kinds.Functions{
 		"fibreChannel":      fibreChannel,
 		"flexOptions":       flexOptions,
 		"flockerSet":        flockerSet,
+		"imageReference":    imageReference,
 		"initiatorLength":   initiatorLength,
 		"ownClaims":         ownClaims,
 		"podToken":          podToken,
