@@ -150,8 +150,12 @@ func logParameters(given url.Values) (q url.Values, causes []services.StatusCaus
 	for name, least := range map[string]int64{"tailLines": 0, "limitBytes": 1, "sinceSeconds": 1} {
 		if text := given.Get(name); text != "" {
 			n, err := strconv.ParseInt(text, 10, 64)
-			if err != nil || n < least {
-				invalid(name, "must be an integer greater than or equal to "+strconv.FormatInt(least, 10))
+			bound := [...]string{"greater than or equal to 0", "greater than 0"}[least]
+			switch {
+			case err != nil:
+				invalid(name, "must be an integer "+bound)
+			case n < least:
+				causes = append(causes, services.StatusCause{Reason: services.CauseInvalid, Field: name, Message: fmt.Sprintf("Invalid value: %d: must be %s", n, bound)})
 			}
 			q.Set(name, strconv.FormatInt(n, 10))
 		}

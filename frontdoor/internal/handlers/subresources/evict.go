@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conditions"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -69,6 +71,9 @@ func (h *Handlers) evict(w http.ResponseWriter, r *request.Request) error {
 			return h.evictUnready(w, a, writes.Removal{Request: r, Key: r.Key(), Options: atVersion(options, live), DryRun: dryRun}, uncounted)
 		}
 	}
+	if options, err = h.announce(a, options, dryRun); err != nil {
+		return err
+	}
 	if err := h.Writes.Remove(r.Context(), writes.Removal{Request: r, Key: r.Key(), Options: options, DryRun: dryRun}); err != nil {
 		return err
 	}
@@ -79,7 +84,11 @@ func (h *Handlers) evict(w http.ResponseWriter, r *request.Request) error {
 // evictUnready deletes a pod that a budget does not count because it is not ready, unless it
 // has changed: it may be ready now. TooManyRequests (429) for any conflict.
 func (h *Handlers) evictUnready(w http.ResponseWriter, a *action, removal writes.Removal, budget string) error {
-	err := h.Writes.Remove(a.Context(), removal)
+	options, err := h.announce(a, removal.Options, removal.DryRun)
+	if err == nil {
+		removal.Options = options
+		err = h.Writes.Remove(a.Context(), removal)
+	}
 	if err != nil && services.AsStatus(err).Code == http.StatusConflict {
 		return stillProcessed(budget)
 	}
@@ -87,6 +96,30 @@ func (h *Handlers) evictUnready(w http.ResponseWriter, a *action, removal writes
 		h.done(w, a)
 	}
 	return err
+}
+
+// announced is the first release that announces evictions to the controllers of pods.
+var announced, _ = release.Of("1.26")
+
+// announce sets the condition of a pod by which its controllers distinguish an eviction from a
+// failure. It returns the options for the deletion of the changed pod.
+func (h *Handlers) announce(a *action, options *metav1.DeleteOptions, dryRun bool) (*metav1.DeleteOptions, error) {
+	if dryRun || a.Engine.Types.Release().Before(announced) {
+		return options, nil
+	}
+	var marked services.Object
+	err := h.Writes.Amend(a.Context(), writes.Amendment{Engine: a.Engine, Type: a.Engine.Types.Stored(pods), Key: a.Key(),
+		Preconditions: options.Preconditions, Amended: &marked,
+		Change: func(pod map[string]any) error {
+			condition := conditions.New(string(corev1.DisruptionTarget), "True", "EvictionByEvictionAPI", "Eviction API: evicting")
+			condition["lastProbeTime"] = nil
+			conditions.Set(tree.Object(pod, "status"), condition, h.Now().UTC().Format(time.RFC3339))
+			return nil
+		}})
+	if err == nil && givesVersion(options) && marked.Revision != 0 {
+		options = atVersion(options, marked)
+	}
+	return options, err
 }
 
 // givesVersion reports whether a deletion has a precondition on the resourceVersion.

@@ -10,6 +10,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
@@ -22,6 +23,11 @@ type Amendment struct {
 	Type   *catalogue.Type
 	Key    resource.Key
 	DryRun bool
+	// Preconditions are those of the change; nil for none. Amend returns Conflict (409) for an
+	// object that does not have them.
+	Preconditions *metav1.Preconditions
+	// Amended receives the stored object, unless it is nil or nothing is stored.
+	Amended *services.Object
 	// Change changes the object, in the version of Type. It is called again with the
 	// newer object after a conflict with another writer. Amend returns its error.
 	Change func(object map[string]any) error
@@ -38,6 +44,9 @@ func (h *Handlers) amendOnce(ctx context.Context, a Amendment) error {
 	if err != nil {
 		return err
 	}
+	if err := strategy.CheckPreconditions(a.Type, a.Preconditions, current); err != nil {
+		return err
+	}
 	object, err := a.Engine.DecodeStored(ctx, current, a.Type)
 	if err != nil {
 		return err
@@ -49,7 +58,10 @@ func (h *Handlers) amendOnce(ctx context.Context, a Amendment) error {
 	if err != nil || tree.IsVersion(current.JSON, content.JSON, current.Revision) {
 		return err
 	}
-	_, err = h.Store.Update(ctx, services.UpdateRequest{Key: a.Key, Revision: current.Revision, Content: content})
+	stored, err := h.Store.Update(ctx, services.UpdateRequest{Key: a.Key, Revision: current.Revision, Content: content})
+	if err == nil && a.Amended != nil {
+		*a.Amended = stored
+	}
 	return asRaced(err)
 }
 
