@@ -84,7 +84,7 @@ func (d *described) describe(t *Type, k *kinds.Kind) {
 	}
 	t.ShortNames, t.Categories = k.ShortNames, k.Categories
 	t.Columns, t.Behavior = k.Of(d.release)
-	for _, s := range k.Selectable {
+	for _, s := range k.SelectableIn(d.release) {
 		at := s.At
 		if at == "" {
 			at = s.Name

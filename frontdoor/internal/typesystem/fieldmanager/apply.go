@@ -106,7 +106,7 @@ func groupVersion(apiVersion string) string {
 // adopt records the manager beforeApply for the fields of an untracked object, so that the
 // first apply can conflict with them.
 func (e *Engine) adopt(r PatchRequest, o owners) error {
-	c := Change{Type: r.Type, New: r.Current, Manager: beforeApply}
+	c := Change{Type: r.Type, New: r.Current, Manager: beforeApply, Subresource: r.Subresource}
 	fields, err := e.update(c, o)
 	if err != nil {
 		return err

@@ -104,6 +104,11 @@ func (k *Kind) In(r release.Release) bool {
 	return !before(r, k.Introduced) && (k.Removed == "" || before(r, k.Removed))
 }
 
+// SelectableIn returns the fields that field selectors support in a release.
+func (k *Kind) SelectableIn(r release.Release) []Selectable {
+	return slices.DeleteFunc(slices.Clone(k.Selectable), func(s Selectable) bool { return before(r, s.Introduced) })
+}
+
 // before reports whether a release is older than the one with this name; false for "".
 func before(r release.Release, name string) bool {
 	named, err := release.Of(name)
@@ -119,6 +124,8 @@ type Selectable struct {
 	Or string `json:"or"`
 	// Default is the value of an absent field.
 	Default string `json:"default"`
+	// Introduced is the first release that supports the field; "" for all.
+	Introduced string `json:"introduced"`
 }
 
 // NameRule is the rule for valid names of objects.

@@ -19,7 +19,11 @@ func partsOfWhole(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for _, w := range wholes {
 		for _, part := range w.parts {
 			if n, given := rules.Whole(m[part]); given && n > rules.Number(m, w.whole) {
-				c.Invalid(at.Field(part), n, "cannot be greater than "+w.called)
+				called := w.called
+				if c.Root["kind"] == "StatefulSet" {
+					called = "status." + w.whole
+				}
+				c.Invalid(at.Field(part), n, "cannot be greater than "+called)
 			}
 		}
 	}

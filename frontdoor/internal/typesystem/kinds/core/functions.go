@@ -20,6 +20,7 @@ var Functions = kinds.Functions{
 		"expansion":           expansion,
 		"dataSources":         dataSources,
 		"capacityStorage":     capacityStorage,
+		"certificateFitsKey":  certificateFitsKey,
 		"claimChanges":        claimChanges,
 		"claimStorage":        claimStorage,
 		"dataSize":            dataSize,
@@ -42,6 +43,7 @@ var Functions = kinds.Functions{
 		"quotaStatus":         quotaStatus,
 		"scopeOperator":       scopeOperator,
 		"secretKeys":          secretKeys,
+		"unusedNodeFields":    unusedNodeFields,
 		"volumeChanges":       volumeChanges,
 	},
 	Derive: map[string]rules.DeriveFunc{

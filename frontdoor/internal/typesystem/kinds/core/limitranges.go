@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/resources"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services/tree"
@@ -52,24 +53,19 @@ func limitNames(c *rules.Check, m map[string]any, at *field.Path) {
 	}
 	for _, bound := range [...]string{"min", "max", "default", "defaultRequest", "maxLimitRequestRatio"} {
 		for name := range rules.Object(m, bound) {
-			if pods && !strings.Contains(name, "/") && !ofContainers(name) {
-				c.Invalid(at.Field(bound).Entry(name), name, "must be a standard resource for containers")
+			if pods {
+				resources.ContainerName(c, name, at.Field(bound).Entry(name))
 			}
 		}
 	}
 	limits := rules.Object(m, "default")
 	for name, value := range rules.Object(m, "defaultRequest") {
 		limit, given := limits[name]
-		shared := ofContainers(name) && !strings.HasPrefix(name, "hugepages-") || !isCounted(c, name) && strings.Contains(name, "/")
+		shared := resources.Native[name] || !isCounted(c, name) && strings.Contains(name, "/")
 		if given && !shared && !rules.Same(limit, value) {
 			c.Invalid(at.Field("defaultRequest").Entry(name), value, fmt.Sprintf("default value %v must equal to defaultRequest value %v in %s", limit, value, name))
 		}
 	}
-}
-
-// ofContainers reports whether an unqualified name is a resource of containers.
-func ofContainers(name string) bool {
-	return name == "cpu" || name == "memory" || name == "ephemeral-storage" || strings.HasPrefix(name, "hugepages-")
 }
 
 // below checks that no bound of the first kind exceeds one of the second kind.

@@ -126,3 +126,10 @@ func allocatableIsCapacity(m map[string]any, _ vocabulary.Vocabulary) {
 		rules.Complete(m, map[string]any{"allocatable": capacity})
 	}
 }
+
+// unusedNodeFields warns of fields that nothing reads.
+func unusedNodeFields(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if rules.Text(rules.Object(m, "spec"), "externalID") != "" && c.Subresource == "" {
+		c.Warn(at.Field("spec").Field("externalID").String() + ": this field is deprecated, and is unused by Kubernetes")
+	}
+}

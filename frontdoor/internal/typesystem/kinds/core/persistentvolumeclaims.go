@@ -85,7 +85,7 @@ func claimChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 			delete(is, "storageClassName")
 		}
 	}
-	if !rules.Same(was, is) {
+	if !rules.Same(was, is) || is["volumeAttributesClassName"] == "" && was["volumeAttributesClassName"] == nil {
 		c.Forbidden(at, "spec is immutable after creation except "+listed+" for bound claims")
 	}
 	smaller(c, m, old, at.Field("resources").Field("requests").Field("storage"))

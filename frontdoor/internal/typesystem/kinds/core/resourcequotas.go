@@ -40,6 +40,9 @@ func quotaAmounts(c *rules.Check, amounts map[string]any, at *field.Path) {
 		where := at.Entry(name)
 		if !strings.Contains(name, "/") && !standardOfQuota(name) {
 			c.Invalid(where, name, "must be a standard resource for quota")
+			if name != "storage" {
+				c.Invalid(where, name, "must be a standard resource type or fully qualified")
+			}
 		}
 		amount(c, value, isCounted(c, name), where)
 	}

@@ -1,8 +1,10 @@
 package core
 
 import (
+	"crypto/tls"
 	"encoding/base64"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -31,5 +33,21 @@ func dataFromText(m map[string]any, _ vocabulary.Vocabulary) {
 		for key, value := range data {
 			into[key] = value
 		}
+	}
+}
+
+// certificateFitsKey warns of a Secret for TLS that servers cannot use.
+func certificateFitsKey(c *rules.Check, m, _ map[string]any, _ *field.Path) {
+	if rules.Text(m, "type") != c.Vocabulary.Qualified("", "tls") {
+		return
+	}
+	data := rules.Object(m, "data")
+	certificate, errCertificate := base64.StdEncoding.DecodeString(rules.Text(data, "tls.crt"))
+	key, errKey := base64.StdEncoding.DecodeString(rules.Text(data, "tls.key"))
+	if errCertificate != nil || errKey != nil {
+		return // refused
+	}
+	if _, err := tls.X509KeyPair(certificate, key); err != nil {
+		c.Warn(err.Error())
 	}
 }

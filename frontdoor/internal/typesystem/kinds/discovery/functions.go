@@ -11,7 +11,8 @@ import (
 // Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
-		"sliceAddresses": sliceAddresses,
+		"namesOfEndpoints": namesOfEndpoints,
+		"sliceAddresses":   sliceAddresses,
 	},
 	Prepare: map[string]kinds.PrepareFunc{
 		"dropTopology": dropTopology,

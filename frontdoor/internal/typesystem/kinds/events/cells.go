@@ -40,15 +40,30 @@ func showEventObject(o *cell.Object) any {
 }
 
 func showEventSource(o *cell.Object) any {
+	component, host := sourceOf(o)
+	return at(component, host)
+}
+
+// showEventInstance is showEventSource of later releases, which also show the instance of a
+// component.
+func showEventInstance(o *cell.Object) any {
+	component, host := sourceOf(o)
+	return at(component, cmp.Or(host, o.Get("reportingInstance").String()))
+}
+
+func sourceOf(o *cell.Object) (component, host string) {
 	source := o.Get("source")
 	if !source.Exists() {
 		source = o.Get("deprecatedSource")
 	}
-	component := cmp.Or(source.Get("component").String(), o.Get("reportingComponent").String(), o.Get("reportingController").String())
-	if host := source.Get("host").String(); host != "" {
-		component += ", " + host
+	return cmp.Or(source.Get("component").String(), o.Get("reportingComponent").String(), o.Get("reportingController").String()), source.Get("host").String()
+}
+
+func at(component, place string) string {
+	if place == "" {
+		return component
 	}
-	return component
+	return component + ", " + place
 }
 
 func showEventCount(o *cell.Object) any {

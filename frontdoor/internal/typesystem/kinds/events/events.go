@@ -45,7 +45,7 @@ func firstOfNew(c *rules.Check, m map[string]any, at *field.Path) {
 		c.Required(at.Field("eventTime"), "")
 	}
 	if kind := rules.Text(m, "type"); kind != "Normal" && kind != "Warning" {
-		c.Invalid(at.Field("type"), "", "has invalid value")
+		c.Invalid(at.Field("type"), "", "has invalid value: "+kind)
 	}
 	for _, core := range [...]string{"firstTimestamp", "lastTimestamp", "count"} {
 		if value := m[eventNames[core]]; !rules.Empty(value) && value != int64(0) {

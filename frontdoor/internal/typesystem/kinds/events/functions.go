@@ -19,6 +19,7 @@ var Functions = kinds.Functions{
 		"showEventFirstSeen": showEventFirstSeen,
 		"showEventLastSeen":  showEventLastSeen,
 		"showEventObject":    showEventObject,
+		"showEventInstance":  showEventInstance,
 		"showEventSource":    showEventSource,
 	},
 	Convert: map[string]kinds.ConvertFunc{

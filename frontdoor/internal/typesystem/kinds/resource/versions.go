@@ -45,7 +45,13 @@ func requestFromV1beta1(request map[string]any) {
 	}
 }
 
-func requestToV1beta1(request map[string]any) { spread(request, "exactly") }
+// requestToV1beta1 also names the class of a request for several kinds of devices: none.
+func requestToV1beta1(request map[string]any) {
+	spread(request, "exactly")
+	if _, given := request["deviceClassName"]; !given {
+		request["deviceClassName"] = ""
+	}
+}
 
 func sliceFromV1beta1(_ vocabulary.Vocabulary, slice map[string]any) {
 	edit.Member(slice, "spec", func(spec map[string]any) {

@@ -27,5 +27,8 @@ func attachmentReport(c *rules.Check, m, _ map[string]any, _ *field.Path) {
 		if len(rules.Text(rules.Object(status, name), "message")) > maxErrorMessage {
 			c.TooLong(at.Field(name).Field("message"), maxAttachmentData)
 		}
+		if code := rules.Number(rules.Object(status, name), "errorCode"); code < 0 {
+			c.Invalid(at.Field(name).Field("errorCode"), code, "must be between 0 and 2147483647, inclusive")
+		}
 	}
 }

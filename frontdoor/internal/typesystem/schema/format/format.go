@@ -203,12 +203,12 @@ func quantity(value string, least int, why string) []string {
 // PathSegment is a string that can be a segment of a path.
 func PathSegment(name string) []string {
 	if name == "." || name == ".." {
-		return []string{fmt.Sprintf("may not be %q", name)}
+		return []string{fmt.Sprintf("may not be '%s'", name)}
 	}
 	var problems []string
 	for _, char := range []string{"/", "%"} {
 		if strings.Contains(name, char) {
-			problems = append(problems, fmt.Sprintf("may not contain %q", char))
+			problems = append(problems, fmt.Sprintf("may not contain '%s'", char))
 		}
 	}
 	return problems

@@ -35,7 +35,7 @@ func webhookURL(errs *field.Errors, address string, at *field.Path) {
 		errs.Invalid(at, u.Scheme, "'https' is the only allowed URL scheme"+form)
 	}
 	if u.Host == "" {
-		errs.Invalid(at, u.Host, "host must be provided"+form)
+		errs.Invalid(at, u.Host, "host must be specified"+form)
 	}
 	if u.User != nil {
 		errs.Invalid(at, u.User.String(), "user information is not permitted in the URL")

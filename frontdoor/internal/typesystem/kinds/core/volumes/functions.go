@@ -26,6 +26,7 @@ var Functions = kinds.Functions{
 		"quobyteRegistry":   quobyteRegistry,
 		"tokenLifetime":     tokenLifetime,
 		"volumeSecretName":  volumeSecretName,
+		"volumeWarnings":    volumeWarnings,
 	},
 	Derive: map[string]rules.DeriveFunc{"defaultEmptyDir": defaultEmptyDir},
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/volumes"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -25,19 +26,6 @@ func podNameWarning(c *rules.Check, m, old map[string]any, _ *field.Path) {
 	if problems := validation.IsDNS1123Label(rules.Text(rules.Object(m, "metadata"), "name")); old == nil && len(problems) > 0 {
 		c.Warn(fmt.Sprintf("metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: %v", problems))
 	}
-}
-
-// goneVolumes are the volumes that nodes no longer provide.
-var goneVolumes = map[string]string{
-	"photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
-	"gitRepo":              "deprecated in v1.11, and disabled by default in v1.33+",
-	"scaleIO":              "deprecated in v1.16, non-functional in v1.22+",
-	"flocker":              "deprecated in v1.22, non-functional in v1.25+",
-	"storageos":            "deprecated in v1.22, non-functional in v1.25+",
-	"quobyte":              "deprecated in v1.22, non-functional in v1.25+",
-	"glusterfs":            "deprecated in v1.25, non-functional in v1.26+",
-	"cephfs":               "deprecated in v1.28, non-functional in v1.31+",
-	"rbd":                  "deprecated in v1.28, non-functional in v1.31+",
 }
 
 // podWarnings warns of settings of new pods, and of new and changed templates, that have no
@@ -64,15 +52,7 @@ func podWarnings(c *rules.Check, m, old map[string]any, at *field.Path) {
 
 func volumeWarnings(c *rules.Check, m map[string]any, at *field.Path) {
 	for i, volume := range rules.Objects(m, "volumes") {
-		for name, why := range goneVolumes {
-			if volume[name] == nil {
-				continue
-			}
-			if name == "storageos" {
-				name = "storageOS" // as Kubernetes spells it in warnings
-			}
-			c.Warn(at.Item(i).Field(name).String() + ": " + why)
-		}
+		volumes.WarnOfSource(c, volume, at.Item(i))
 		for _, source := range rules.Objects(rules.Object(volume, "projected"), "sources") {
 			if len(source) == 0 {
 				c.Warn(fmt.Sprintf("volume %q (Projected) has no sources provided", rules.Text(volume, "name")))
