@@ -54,7 +54,7 @@ func main() {
 	s := settings{}
 	flag.StringVar(&s.portico, "portico", "", "program of the all-in-one to start and measure")
 	flag.StringVar(&s.peer, "peer", "", "folder with the programs apiserver and etcd to start and measure as the peer")
-	flag.StringVar(&s.before, "before", "", "program of an earlier all-in-one to measure beside -portico; the exit status is 1 if -portico needs more CPU beyond noise")
+	flag.StringVar(&s.before, "before", "", "program of an earlier all-in-one to measure beside -portico, or with -processes a folder with earlier programs; the exit status is 1 if the later one needs more CPU beyond noise")
 	flag.IntVar(&s.beside, "beside", 0, "start -portico a second time with this number of pods, and compare with it what depends on their number")
 	flag.StringVar(&s.processes, "processes", "", "folder with the programs of the services, etcd and nats to start as separate processes and measure beside the all-in-one")
 	flag.StringVar(&s.permissions, "nats-permissions", "deploy/nats/permissions.conf", "NATS configuration with the users of -processes")

@@ -24,10 +24,14 @@ func starters(s *settings) (all []func(context.Context) (*target, error)) {
 	allInOne := func(program string) launch {
 		return func(work string) (*servers.Server, error) { return servers.StartPortico(program, work) }
 	}
+	apart := func(programs string) launch {
+		return func(work string) (*servers.Server, error) { return servers.StartProcesses(programs, s.permissions, work, 1) }
+	}
 	if s.processes != "" {
-		add("", "", s.pods, func(work string) (*servers.Server, error) {
-			return servers.StartProcesses(s.processes, s.permissions, work, 1)
-		})
+		add("", "", s.pods, apart(s.processes))
+	}
+	if s.processes != "" && s.before != "" {
+		add("before", "before", s.pods, apart(s.before))
 	}
 	if s.portico != "" {
 		add("", "", s.pods, allInOne(s.portico))
@@ -35,7 +39,7 @@ func starters(s *settings) (all []func(context.Context) (*target, error)) {
 	if s.beside > 0 {
 		add(fmt.Sprintf("%d pods", s.beside), "beside", s.beside, allInOne(s.portico))
 	}
-	if s.before != "" {
+	if s.processes == "" && s.before != "" {
 		add("before", "before", s.pods, allInOne(s.before))
 	}
 	if s.peer != "" {

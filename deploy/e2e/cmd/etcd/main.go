@@ -34,6 +34,8 @@ func serve(address, dir, token string, tls transport.TLSInfo) error {
 	client := url.URL{Scheme: "https", Host: address}
 	peer := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
+	// With a port of its own for HTTP, the other one serves gRPC alone, as in the chart.
+	config.ListenClientHttpUrls = []url.URL{{Scheme: "https", Host: "127.0.0.1:0"}}
 	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 	config.InitialClusterToken = token
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
