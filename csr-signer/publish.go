@@ -17,6 +17,7 @@ import (
 
 	"github.com/portico-platform/portico/csr-signer/internal/responder"
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/worker"
 )
 
 const (
@@ -83,11 +84,11 @@ func (p publication) start(n *run.Node, ca *authority, known *revocations) error
 	}
 	server := &http.Server{Handler: answers, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
-	n.Go("following revocations", func(ctx context.Context) error {
+	worker.Go(n, "following revocations", func(ctx context.Context) error {
 		known.informer.RunWithContext(ctx)
 		return nil
 	})
-	n.Go("signing revocation lists", answers.Run)
+	worker.Go(n, "signing revocation lists", answers.Run)
 	n.Go("serving revocation lists", func(context.Context) error {
 		if err := server.Serve(netutil.LimitListener(listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
 			return err

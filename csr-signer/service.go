@@ -100,7 +100,7 @@ func start(ctx context.Context, n *run.Node) error {
 		}
 	}
 	n.Health.Add(worker.Ready(n.Service, informer))
-	n.Go("signing", worker.Controller{
+	worker.Go(n, "signing", worker.Controller{
 		Name: signing, Informer: informer, Reconcile: s.reconcile, Clock: clock.RealClock{}, Log: n.Log}.Run)
 	return nil
 }
@@ -121,7 +121,7 @@ func issue(n *run.Node, ca *authority, published publication, client dynamic.Int
 		return nil, err
 	}
 	n.Health.Add(worker.Ready("issued-certificates", issued.informer))
-	n.Go("deleting records", worker.Controller{
+	worker.Go(n, "deleting records", worker.Controller{
 		Name: "issuedcertificates", Informer: issued.informer, Reconcile: issued.reconcile, Clock: clock.RealClock{}, Log: n.Log}.Run)
 	if published.address == "" {
 		return issued, nil

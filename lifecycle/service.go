@@ -81,7 +81,7 @@ func start(ctx context.Context, n *run.Node) error {
 		return nil
 	}
 	n.Health.Add(worker.Ready(n.Service, l.namespaces))
-	n.Go("following namespaces", func(ctx context.Context) error {
+	worker.Go(n, "following namespaces", func(ctx context.Context) error {
 		l.namespaces.RunWithContext(ctx)
 		return nil
 	})
@@ -128,7 +128,7 @@ func (l *lifecycle) startNamespace() error {
 		return err
 	}
 	l.on = true
-	l.Go("emptying namespaces", c.Run)
+	worker.Go(l.Node, "emptying namespaces", c.Run)
 	return nil
 }
 
@@ -143,7 +143,7 @@ func (l *lifecycle) startCustomResources() error {
 		return err
 	}
 	l.on = true
-	l.Go("deleting the objects of deleted definitions", c.Run)
+	worker.Go(l.Node, "deleting the objects of deleted definitions", c.Run)
 	return nil
 }
 
@@ -155,7 +155,7 @@ func (l *lifecycle) startGarbageCollector() error {
 		Metadata: l.metadata, Inventory: l.inventory, Vocabulary: l.Vocabulary, Clock: clock.RealClock{}, Log: l.Log,
 	})
 	l.on = true
-	l.Go("collecting garbage", c.Run)
+	worker.Go(l.Node, "collecting garbage", c.Run)
 	return nil
 }
 
@@ -175,7 +175,7 @@ func (l *lifecycle) startNamespaceDefaults() error {
 			return err
 		}
 		l.on = true
-		l.Go("adding namespace defaults: "+thing.Controller, c.Run)
+		worker.Go(l.Node, "adding namespace defaults: "+thing.Controller, c.Run)
 	}
 	return nil
 }
@@ -198,7 +198,7 @@ func (l *lifecycle) startTokens() error {
 		return err
 	}
 	l.on = true
-	l.Go("creating service account tokens", c.Run)
+	worker.Go(l.Node, "creating service account tokens", c.Run)
 	return nil
 }
 
@@ -211,7 +211,7 @@ func (l *lifecycle) startTokenCleaner() error {
 		return nil
 	}
 	l.on = true
-	l.Go("deleting unused service account tokens", legacytokens.New(legacytokens.Config{
+	worker.Go(l.Node, "deleting unused service account tokens", legacytokens.New(legacytokens.Config{
 		Client: l.client, Metadata: l.metadata, Vocabulary: l.Vocabulary, Unused: unused, Clock: clock.RealClock{}, Log: l.Log}).Run)
 	return nil
 }
@@ -227,7 +227,7 @@ func (l *lifecycle) startQuotas() error {
 		return err
 	}
 	l.on = true
-	l.Go("counting quota usage", c.Run)
+	worker.Go(l.Node, "counting quota usage", c.Run)
 	return nil
 }
 
@@ -245,7 +245,7 @@ func (l *lifecycle) startVolumes() error {
 			return err
 		}
 		l.on = true
-		l.Go("removing finalizers of unused storage: "+kind.Controller, c.Run)
+		worker.Go(l.Node, "removing finalizers of unused storage: "+kind.Controller, c.Run)
 	}
 	return nil
 }
@@ -259,6 +259,6 @@ func (l *lifecycle) startRoles() error {
 		return err
 	}
 	l.on = true
-	l.Go("writing the rules of aggregated roles", c.Run)
+	worker.Go(l.Node, "writing the rules of aggregated roles", c.Run)
 	return nil
 }

@@ -41,7 +41,7 @@ func start(ctx context.Context, n *run.Node) error {
 	core := func(plural, role string) dynamic.ResourceInterface {
 		return client.Resource(schema.GroupVersionResource{Version: "v1", Resource: plural}).Namespace(n.Vocabulary.Namespace(role))
 	}
-	n.Go("publishing cluster-info", (&publisher{configMaps: core("configmaps", "public"), config: config, log: n.Log}).run)
+	worker.Go(n, "publishing cluster-info", (&publisher{configMaps: core("configmaps", "public"), config: config, log: n.Log}).run)
 	cleans, signs := worker.Enabled(n, cleanerName, false), worker.Enabled(n, signerName, false)
 	if !cleans && !signs {
 		n.Log.Info("off: --controllers enables neither of its controllers", "controllers", []string{cleanerName, signerName})
@@ -52,7 +52,7 @@ func start(ctx context.Context, n *run.Node) error {
 		informer := worker.NewInformer(secrets, kind)
 		c := &cleaner{secrets: secrets, clock: clock.RealClock{}, log: n.Log}
 		n.Health.Add(worker.Ready(n.Service, informer))
-		n.Go("cleaning", worker.Controller{
+		worker.Go(n, "cleaning", worker.Controller{
 			Name: cleanerName, Informer: informer, Reconcile: c.reconcile, Clock: clock.RealClock{}, Log: n.Log}.Run)
 	}
 	if signs {
@@ -62,7 +62,7 @@ func start(ctx context.Context, n *run.Node) error {
 			fullToken: n.Vocabulary.Behaviour.ClusterInfoFullToken, queue: worker.NewQueue[string](signerName, n.Log), clock: clock.RealClock{}, log: n.Log,
 		}
 		n.Health.Add(worker.Ready(signerName, s.tokens))
-		n.Go("signing", s.run)
+		worker.Go(n, "signing", s.run)
 	}
 	return nil
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/portico-platform/portico/services/kit/run"
 )
@@ -39,6 +41,14 @@ type listWatch struct{ *cache.ListWatch }
 
 // IsWatchListSemanticsUnSupported is called by client-go.
 func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
+
+// Go runs a loop of the worker, as Node.Go does. Informers and reflectors that get its context
+// write to the log of the process, in its format.
+func Go(n *run.Node, what string, loop func(context.Context) error) {
+	n.Go(what, func(ctx context.Context) error {
+		return loop(klog.NewContext(ctx, logr.FromSlogHandler(n.Log.Handler())))
+	})
+}
 
 // Ready returns a health check that passes when an informer has synced.
 func Ready(name string, informer cache.SharedIndexInformer) run.Check {
