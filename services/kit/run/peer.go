@@ -95,7 +95,7 @@ func (n *Node) Monitor(name string, partial bool, conn *grpc.ClientConn) {
 				n.Log.Info("connected", "to", name)
 				lost = false
 			case state == connectivity.TransientFailure && !lost:
-				n.Log.Warn("cannot connect, retrying", "to", name, "address", addresses(conn.Target()))
+				n.Log.Warn("cannot connect, retrying", "to", name, "address", conn.Target()[strings.LastIndexByte(conn.Target(), '/')+1:])
 				lost = true
 			}
 			if !conn.WaitForStateChange(ctx, state) {
@@ -103,13 +103,6 @@ func (n *Node) Monitor(name string, partial bool, conn *grpc.ClientConn) {
 			}
 		}
 	})
-}
-
-// addresses returns the addresses in a gRPC target. The authority of a target for several members of etcd
-// is the address of a value in memory.
-func addresses(target string) string {
-	parts := strings.SplitN(target, "/", 4) // scheme, nothing, authority, addresses
-	return parts[len(parts)-1]
 }
 
 func reachable(conn *grpc.ClientConn) error {

@@ -239,7 +239,7 @@ func TestLimits(t *testing.T) {
 		}, want: "9: REFUSED_STREAM"},
 		"streams that are reset": {serve: func(w http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
-			time.Sleep(soon) // a request that does not end at once
+			<-time.After(soon) // a request that does not end at once
 		}, attack: func(c *raw) string {
 			return c.flood(func() error { return errors.Join(c.get("/"), c.framer.WriteRSTStream(c.next-2, http2.ErrCodeCancel)) })
 		}, want: "closed: ENHANCE_YOUR_CALM"},
@@ -276,7 +276,7 @@ func TestLimits(t *testing.T) {
 			}, attack: func(c *raw) string {
 				_ = errors.Join(c.framer.WriteWindowUpdate(0, 1<<30), c.get("/"))
 				return c.until(func() error { // until the server reads no more
-					time.Sleep(time.Millisecond)
+					<-time.After(time.Millisecond)
 					return c.framer.WriteWindowUpdate(0, 1)
 				})
 			}, want: "ended"},
@@ -296,8 +296,15 @@ func TestLimits(t *testing.T) {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				t.Parallel()
 				var running, most atomic.Int64
+				ended := make(chan struct{}, 1)
 				server := limited(t, x.change, plain, func(w http.ResponseWriter, r *http.Request) {
-					defer running.Add(-1)
+					defer func() {
+						running.Add(-1)
+						select {
+						case ended <- struct{}{}:
+						default:
+						}
+					}()
 					if n := running.Add(1); n > most.Load() {
 						most.Store(n)
 					}
@@ -313,11 +320,12 @@ func TestLimits(t *testing.T) {
 				if most.Load() > maxStreams {
 					t.Errorf("%d requests of a connection at the same time", most.Load())
 				}
-				for end := time.Now().Add(enough); running.Load() > 0 && time.Now().Before(end); {
-					time.Sleep(time.Millisecond)
-				}
-				if running.Load() > 0 {
-					t.Errorf("%d requests are still served", running.Load())
+				for end := time.After(enough); running.Load() > 0; {
+					select {
+					case <-ended:
+					case <-end:
+						t.Fatalf("%d requests are still served", running.Load())
+					}
 				}
 			})
 		}
