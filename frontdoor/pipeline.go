@@ -187,12 +187,13 @@ func (d *door) renderError(a *answer, r *request.Request, err error) {
 	status := services.AsStatus(err)
 	if status.Code < http.StatusBadRequest || status.Code > maxErrorStatus {
 		// Not an HTTP error status: writing it would close the connection.
-		status = services.AsStatus(fmt.Errorf("a component returned the status code %d: %v", status.Code, err)) //nolint:errorlint // AsStatus must not find its code
+		err = fmt.Errorf("a component returned the status code %d: %v", status.Code, err) //nolint:errorlint // AsStatus must not find its code
+		status = services.AsStatus(err)
 	}
 	if status.Code >= http.StatusInternalServerError && r.Context().Err() == nil {
 		d.log.WarnContext(r.Trace.In(r.Context()), "request failed", "verb", r.Verb, "path", r.URL.Path, "code", status.Code, "error", err)
 	}
-	d.codec.WriteStatus(a, r.Request, status)
+	d.codec.WriteStatus(a, r.Request, err)
 }
 
 // sent reports whether a part of the response has been sent. Until then an error can

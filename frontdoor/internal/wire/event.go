@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/portico-platform/portico/frontdoor/internal/wire/cbor"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/outcome"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
@@ -81,7 +82,7 @@ type bookmarkMeta struct {
 
 // Error appends an ERROR with the Status of err, which is the last frame of a watch.
 func (v *EventEncoder) Error(dst []byte, err error) ([]byte, error) {
-	status := statusObject(services.AsStatus(err))
+	status := outcome.Of(err)
 	if v.e.form.Media == Protobuf {
 		message, err := status.Marshal()
 		return protobuf.AppendFrame(dst, EventError, statusKind, message), err

@@ -6,23 +6,22 @@ import (
 	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/portico-platform/portico/frontdoor/internal/wire/accept"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/cbor"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/outcome"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
 	"github.com/portico-platform/portico/services"
 )
 
-// WriteStatus writes a Status as the response: a Failure, or a Success if its code is below
-// 400. A client that accepts none of the possible forms gets JSON.
-func (c *Codec) WriteStatus(w http.ResponseWriter, r *http.Request, s *services.Status) {
+// WriteStatus writes the Status of an error as the response: a Failure, or a Success if it is a
+// services.Status with a code below 400. A client that accepts none of the possible forms gets JSON.
+func (c *Codec) WriteStatus(w http.ResponseWriter, r *http.Request, of error) {
+	s := services.AsStatus(of)
 	if d := s.Details; d != nil && d.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
 	}
 	form := c.statusForm(r)
-	body, err := appendStatus(form, s)
+	body, err := appendStatus(form, of)
 	if err != nil { // a Status of plain strings and numbers always encodes
 		http.Error(w, s.Message, int(s.Code))
 		return
@@ -54,8 +53,8 @@ func (c *Codec) statusForm(r *http.Request) Form {
 	return Form{Pretty: WantsPretty(r, r.URL.Query())}
 }
 
-func appendStatus(form Form, s *services.Status) ([]byte, error) {
-	status := statusObject(s)
+func appendStatus(form Form, of error) ([]byte, error) {
+	status := outcome.Of(of)
 	if form.Media == Protobuf {
 		message, err := status.Marshal()
 		return protobuf.AppendEnvelope(nil, statusKind, message), err
@@ -65,28 +64,4 @@ func appendStatus(form Form, s *services.Status) ([]byte, error) {
 		return nil, err
 	}
 	return appendText(nil, form, plain)
-}
-
-// statusObject returns the metav1.Status. A Success has a code only if it is 201.
-func statusObject(s *services.Status) *metav1.Status {
-	o := &metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: statusKind.Kind, APIVersion: statusKind.Version},
-		Status:   metav1.StatusSuccess,
-		Message:  s.Message, Reason: metav1.StatusReason(s.Reason),
-	}
-	switch {
-	case s.Code >= http.StatusBadRequest:
-		o.Status, o.Code = metav1.StatusFailure, s.Code
-	case s.Code == http.StatusCreated:
-		o.Code = s.Code
-	}
-	if d := s.Details; d != nil {
-		o.Details = &metav1.StatusDetails{Name: d.Name, Group: d.Group, Kind: d.Kind,
-			UID: types.UID(d.UID), RetryAfterSeconds: d.RetryAfterSeconds}
-		for _, cause := range d.Causes {
-			o.Details.Causes = append(o.Details.Causes, metav1.StatusCause{
-				Type: metav1.CauseType(cause.Reason), Message: cause.Message, Field: cause.Field})
-		}
-	}
-	return o
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/cbor"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/layout"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/outcome"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/limit"
@@ -58,4 +59,4 @@ func (c *Codec) Apply(body []byte) ([]byte, error) {
 }
 
 // StatusText returns a Status as JSON.
-func StatusText(s *services.Status) ([]byte, error) { return json.Marshal(statusObject(s)) }
+func StatusText(s *services.Status) ([]byte, error) { return json.Marshal(outcome.Of(s)) }

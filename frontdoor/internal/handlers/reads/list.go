@@ -12,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/outcome"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/tracing"
 )
@@ -61,7 +62,7 @@ func (h *Handlers) Open(r *request.Request) (*Listing, error) {
 	}
 	page, err := readPage(r.Context(), store, query)
 	if err != nil {
-		return nil, continuable(err, o)
+		return nil, h.continuable(err, r, o, query.After)
 	}
 	l := &Listing{Meta: wire.ListMeta{Revision: page.Revision}, store: store, query: query, page: page, single: o.Limit > 0, first: query.After, costs: costs}
 	if l.single && page.Next != "" {
@@ -172,30 +173,42 @@ func (h *Handlers) firstPage(r *request.Request, o request.ReadOptions) (service
 		return request, time.Now().Unix(), nil
 	}
 	p, err := h.Tokens.decode(o.Token, listDigest(r, o))
-	if err != nil && !h.expired(r, p.Revision) {
+	switch {
+	case err != nil && h.expired(r, p.Revision):
+		return request, 0, services.Expired(tooOld + ". Start a new list without it.")
+	case err != nil:
 		return request, 0, err
-	}
-	if h.expired(r, p.Revision) || p.expired(time.Now(), h.TokenLifetime) {
-		return request, 0, errTokenExpired()
-	}
-	if !bytes.Equal(p.Permitted, permittedDigest(r)) {
+	case !bytes.Equal(p.Permitted, permittedDigest(r)):
 		return request, 0, permitted.Changed()
+	case h.expired(r, p.Revision) || p.expired(time.Now(), h.TokenLifetime):
+		return request, 0, h.tokenExpired(r, o, p.After)
 	}
-	request.Read = services.Read{Mode: services.Exact, Revision: p.Revision}
+	if p.Revision > 0 {
+		request.Read = services.Read{Mode: services.Exact, Revision: p.Revision}
+	}
 	request.After = p.After
 	return request, p.Issued, nil
 }
 
 // continuable replaces the Expired error of a list with a continue token by one that says
 // how the client can continue.
-func continuable(err error, o request.ReadOptions) error {
+func (h *Handlers) continuable(err error, r *request.Request, o request.ReadOptions, after string) error {
 	if o.Token != "" && services.IsReason(err, services.ReasonExpired) {
-		return errTokenExpired()
+		return h.tokenExpired(r, o, after)
 	}
 	return err
 }
 
-func errTokenExpired() *services.Status {
-	return services.Expired("The provided continue parameter is too old to display a consistent list result. " +
-		"You must start a new list without the continue parameter.")
+const tooOld = "The provided continue parameter is too old to display a consistent list result"
+
+// tokenExpired returns the error of a token whose revision is gone. It has a token with which the
+// list goes on after the same key, at the revision of the next chunk.
+func (h *Handlers) tokenExpired(r *request.Request, o request.ReadOptions, after string) error {
+	expired := services.Expired(tooOld + ". Start a new list without it, or send the token of this response for the objects that are left: " +
+		"the list then has the changes since its first chunk in some chunks and not in others.")
+	token, err := h.Tokens.encode(position{After: after, List: listDigest(r, o), Issued: time.Now().Unix(), Permitted: permittedDigest(r)})
+	if err != nil {
+		return err
+	}
+	return &outcome.Continued{Status: expired, Token: token}
 }

@@ -16,7 +16,7 @@ import (
 // position is the content of a continue token: the list, its revision, and the key after
 // which the next chunk starts (section "Chunked lists").
 type position struct {
-	Revision int64  `json:"r"`
+	Revision int64  `json:"r"` // 0 for that of the next chunk, after the first one's has been compacted
 	After    string `json:"a"`
 	// List is a digest of everything that must be the same for all chunks.
 	List   []byte `json:"l"`
