@@ -19,43 +19,74 @@ var (
 	dry   = flag.Bool("dry-run", false, "only list the specs of the end-to-end suite")
 )
 
-// selection is the content of specs.yaml.
+// plan is the content of specs.yaml.
+type plan struct {
+	selection
+	Features struct {
+		selection
+		// Gates are on in the second cluster.
+		Gates []string `json:"gates"`
+	} `json:"features"`
+}
+
+// selection is what one cluster runs: specs that match an expression of Focus and have the
+// labels, if there are any, without those that match an expression of Skip.
 type selection struct {
-	Focus []string `json:"focus"`
-	Skip  []struct {
+	Focus  []string `json:"focus"`
+	Labels string   `json:"labels"`
+	Skip   []struct {
 		Reason string   `json:"reason"`
 		Specs  []string `json:"specs"`
 	} `json:"skip"`
 }
 
-// TestE2E runs the end-to-end suite of Kubernetes, those specs that need no containers.
+// TestE2E runs the end-to-end suite of Kubernetes, those specs that need no containers: in a
+// cluster with the default features, and in one that has more.
 func TestE2E(t *testing.T) {
 	skipUnlessAsked(t)
-	chosen := readSelection(t)
-	s := start(t)
-	s.startControllers(t)
+	p := readPlan(t)
+	gates := strings.Join(p.Features.Gates, "=true,") + "=true"
+	var checks []check
+	t.Run("defaults", func(t *testing.T) {
+		s := start(t, "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--service-cluster-ip-range=10.0.0.0/16,fd00:10::/108")
+		s.startControllers(t)
+		checks = s.runSelection(t, p.selection)
+	})
+	t.Run("features", func(t *testing.T) {
+		s := start(t, "--feature-gates="+gates, "--runtime-config=api/all=true")
+		s.startControllers(t, "--feature-gates="+gates)
+		checks = append(checks, s.runSelection(t, p.Features.selection)...)
+	})
+	report(t, checks)
+}
+
+func readPlan(t *testing.T) (p plan) {
+	t.Helper()
+	content, err := os.ReadFile("e2e/specs.yaml")
+	if err == nil {
+		err = yaml.UnmarshalStrict(content, &p)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// runSelection runs the specs of a selection, and returns their outcomes.
+func (s *site) runSelection(t *testing.T, chosen selection) (checks []check) {
+	t.Helper()
 	s.startNodes(t)
 	all := s.runSpecs(t, chosen)
 	chosen.check(t, all)
-	var checks []check
 	for _, spec := range all {
 		if of, ran := spec.outcome(); ran {
 			checks = append(checks, of)
 		}
 	}
-	report(t, checks)
-}
-
-func readSelection(t *testing.T) (s selection) {
-	t.Helper()
-	content, err := os.ReadFile("e2e/specs.yaml")
-	if err == nil {
-		err = yaml.UnmarshalStrict(content, &s)
+	if len(checks) == 0 && *only == "" && !*dry {
+		t.Error("no spec has run")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return checks
 }
 
 // check fails for expressions that match no spec.
@@ -79,7 +110,8 @@ func (s selection) check(t *testing.T, all []spec) {
 // runSpecs runs the selected specs, and returns all specs.
 func (s *site) runSpecs(t *testing.T, chosen selection) []spec {
 	t.Helper()
-	args := []string{"--procs=" + strconv.Itoa(*procs), "--no-color", "--timeout=4h", "--output-dir=" + s.dir, "--json-report=report.json", "--silence-skips", "--dry-run=" + strconv.FormatBool(*dry)}
+	args := []string{"--procs=" + strconv.Itoa(*procs), "--no-color", "--timeout=4h", "--output-dir=" + s.dir, "--json-report=report.json", "--silence-skips", "--dry-run=" + strconv.FormatBool(*dry),
+		"--label-filter=" + chosen.Labels}
 	if *dry {
 		args[0] = "--procs=1"
 	}
@@ -89,11 +121,11 @@ func (s *site) runSpecs(t *testing.T, chosen selection) []spec {
 		}
 	}
 	// Ginkgo runs what matches any of the expressions, so that they are combined here.
-	focus := "(" + strings.Join(chosen.Focus, "|") + ")"
+	focus := strings.Join(chosen.Focus, "|")
 	if *only != "" {
 		focus = *only
 	}
-	args = append(args, "--focus="+focus, program(t, "controllers/e2e.test"), "--",
+	args = append(args, "--focus=("+focus+")", program(t, "controllers/e2e.test"), "--",
 		"--kubeconfig="+s.kubeconfig, "--provider=skeleton", "--num-nodes="+strconv.Itoa(nodes), "--kubectl-path="+program(t, "controllers/kubectl"),
 		"--dump-logs-on-failure=false", "--disable-log-dump")
 	command := exec.CommandContext(t.Context(), program(t, "controllers/ginkgo"), args...)

@@ -40,7 +40,7 @@ func (s *site) startNodes(t *testing.T) {
 		"--node-ip=127.0.0.1", "--node-port="+port, "--server-address=127.0.0.1:"+port,
 		"--tls-cert-file="+s.keep(t, "node.crt", certificate), "--tls-private-key-file="+s.keep(t, "node.key", key))
 	for n := range nodes {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(n), Labels: map[string]string{corev1.LabelHostname: nodeName(n)},
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(n), Labels: map[string]string{corev1.LabelHostname: nodeName(n), corev1.LabelTopologyZone: fmt.Sprintf("zone-%d", n)},
 			Annotations: map[string]string{"metrics.k8s.io/resource-metrics-path": "/metrics/nodes/" + nodeName(n) + "/metrics/resource"}}}
 		if _, err := s.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)

@@ -59,16 +59,16 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// start starts Portico.
-func start(t *testing.T) *site {
+// start starts Portico, with further flags of it.
+func start(t *testing.T, flags ...string) *site {
 	t.Helper()
 	if *original != "" {
 		return startOriginal(t)
 	}
 	s := &site{dir: t.TempDir()}
 	s.kubeconfig = s.file("kubeconfig")
-	s.run(t, "portico", "--data-dir="+s.dir, "--vocabulary=k8s", "--emulated-version=1.36", "--bind-address=127.0.0.1", "--secure-port="+freePort(t), "--log-level=warn",
-		"--connect-allow-cidrs=127.0.0.1/32,::1/128")
+	s.run(t, "portico", append([]string{"--data-dir=" + s.dir, "--vocabulary=k8s", "--emulated-version=1.36", "--bind-address=127.0.0.1", "--secure-port=" + freePort(t), "--log-level=warn",
+		"--connect-allow-cidrs=127.0.0.1/32,::1/128"}, flags...)...)
 	s.connect(t)
 	return s
 }
@@ -145,17 +145,18 @@ var off = []string{"namespace-controller", "garbage-collector-controller", "serv
 	"certificatesigningrequest-cleaner-controller", "clusterrole-aggregation-controller"}
 
 // startControllers starts the controller manager and the scheduler, each as its own user
-// with the roles that the API has for it.
-func (s *site) startControllers(t *testing.T) {
+// with the roles that the API has for it, and with further flags of both.
+func (s *site) startControllers(t *testing.T, flags ...string) {
 	t.Helper()
-	own := []string{"--controllers=*,-" + strings.Join(off, ",-")}
+	own := []string{"--controllers=*,bootstrap-signer-controller,-" + strings.Join(off, ",-")}
 	if s.authority != nil {
 		own = s.controllerFlags()
 	}
+	own = append(own, flags...)
 	s.run(t, "controllers/kubernetes", append([]string{"kube-controller-manager", "--kubeconfig=" + s.issue(t, "system:kube-controller-manager"),
 		"--use-service-account-credentials", "--secure-port=0",
 		"--horizontal-pod-autoscaler-sync-period=2s", "--horizontal-pod-autoscaler-initial-readiness-delay=1s", "--horizontal-pod-autoscaler-cpu-initialization-period=1s"}, own...)...)
-	s.run(t, "controllers/kubernetes", "kube-scheduler", "--kubeconfig="+s.issue(t, "system:kube-scheduler"), "--secure-port=0")
+	s.run(t, "controllers/kubernetes", append([]string{"kube-scheduler", "--kubeconfig=" + s.issue(t, "system:kube-scheduler"), "--secure-port=0"}, flags...)...)
 }
 
 // issue requests a client certificate for a user from the API, and returns a kubeconfig. The
