@@ -25,6 +25,8 @@ import (
 // Name is the controller's name in --controllers.
 const Name = "resourcequota"
 
+var ofQuotas = resource.GroupResource{Resource: "resourcequotas"}
+
 const (
 	// workers is how many namespaces are counted concurrently.
 	workers = 5
@@ -55,7 +57,7 @@ type Controller struct {
 
 // New returns a controller. It follows nothing before it runs.
 func New(config Config) (*Controller, error) {
-	c := &Controller{Config: config, quotas: config.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}),
+	c := &Controller{Config: config, quotas: config.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: ofQuotas.Resource}),
 		queue: worker.NewQueue[string](Name, config.Log), counted: map[resource.GroupResource]*tally{}}
 	c.seen = worker.NewInformer(c.quotas, "")
 	if err := c.seen.AddIndexers(cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}); err != nil {
@@ -68,6 +70,12 @@ func New(config Config) (*Controller, error) {
 			changed := o.(*unstructured.Unstructured)
 			if q, err := read(changed); err != nil || !q.Spec.Hard.Equal(q.Status.Hard) {
 				c.queue.Add(changed.GetNamespace())
+			}
+		},
+		// Other quotas may limit the number of quotas.
+		DeleteFunc: func(o any) {
+			if gone, err := cache.DeletionHandlingObjectToName(o); err == nil {
+				c.queue.Add(gone.Namespace)
 			}
 		},
 	})

@@ -1,6 +1,7 @@
 package resourcequota_test
 
 import (
+	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
@@ -103,6 +104,23 @@ func TestCounts(t *testing.T) {
 		_ = unstructured.SetNestedMap(o.Object, map[string]any{"pods": "3"}, "spec", "hard")
 	})
 	status(t, in(quotas), "q", map[string]string{"pods": "3"}, map[string]string{"pods": "1"})
+}
+
+// TestQuotasAreCounted: quotas count themselves at once, in the order in which they are seen.
+func TestQuotasAreCounted(t *testing.T) {
+	a := start(t)
+	limit := map[string]string{"resourcequotas": "9"}
+	spec := map[string]any{"spec": map[string]any{"hard": map[string]any{"resourcequotas": "9"}}}
+	for i := range 50 {
+		in := a.Objects(t, quotas.GroupVersionResource, fmt.Sprint("space-", i))
+		in.Create(map[string]any{"name": "first"}, spec)
+		status(t, in, "first", limit, map[string]string{"resourcequotas": "1"})
+		in.Create(map[string]any{"name": "second"}, spec)
+		status(t, in, "second", limit, map[string]string{"resourcequotas": "2"})
+		status(t, in, "first", limit, map[string]string{"resourcequotas": "2"})
+		in.Delete("second", metav1.DeletePropagationBackground)
+		status(t, in, "first", limit, map[string]string{"resourcequotas": "1"})
+	}
 }
 
 // TestChargesStand: usage that admission adds does not cause a recount.

@@ -14,8 +14,11 @@ import (
 )
 
 // tally counts the objects of one type in all namespaces. It stores only what each
-// object contributes.
-type tally struct{ objects cache.SharedIndexInformer }
+// object contributes, which item returns.
+type tally struct {
+	objects cache.SharedIndexInformer
+	item    func(object any) quota.Item
+}
 
 // counted is an object in a tally.
 type counted struct {
@@ -28,7 +31,7 @@ func (t *tally) used(namespace string, q *quota.Quota) quota.Amounts {
 	sum := quota.Amounts{}
 	found, _ := t.objects.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 	for _, each := range found {
-		if item := each.(*counted).Item; item.In(q) {
+		if item := t.item(each); item.In(q) {
 			sum = sum.Plus(item.Used)
 		}
 	}
@@ -56,6 +59,11 @@ func (c *Controller) tally(ctx context.Context, gr resource.GroupResource) (*tal
 
 // startTally starts a tally that runs until ctx, which is that of Run, ends.
 func (c *Controller) startTally(ctx context.Context, gr resource.GroupResource) (*tally, error) {
+	if gr == ofQuotas {
+		// A tally of its own could be behind the events that cause counts.
+		one, err := c.Counter.Read(gr, nil)
+		return &tally{c.seen, func(any) quota.Item { return one }}, err
+	}
 	served, err := c.Inventory.Read(ctx)
 	if err != nil {
 		return nil, err
@@ -68,7 +76,7 @@ func (c *Controller) startTally(ctx context.Context, gr resource.GroupResource) 
 		if quota.Weighs(gr) {
 			client = c.Client
 		}
-		t := &tally{objects: worker.NewInformer(client.Resource(kind.GroupVersionResource), "")}
+		t := &tally{worker.NewInformer(client.Resource(kind.GroupVersionResource), ""), func(o any) quota.Item { return o.(*counted).Item }}
 		if err := c.prepare(t, gr); err != nil {
 			return nil, err
 		}
