@@ -173,9 +173,9 @@ func (p Plugin) mayReport(ctx context.Context, r *review.Review, allocated bool)
 	}
 	if !equality.Semantic.DeepEqual(now.Status.Allocation, before.Status.Allocation) || !equality.Semantic.DeepEqual(now.Status.ReservedFor, before.Status.ReservedFor) {
 		// The verb is not known here: a patch is an update.
-		ok, err := p.may(ctx, r, services.Attributes{Subresource: "binding"}, "update", "patch")
-		if err != nil || !ok {
-			return either(err, refuse(r, "status.allocation", `changing status.allocation or status.reservedFor requires resource="resourceclaims/binding", verb="update" or "patch" permission`))
+		denied, err := p.denied(ctx, r, services.Attributes{Subresource: "binding"}, "update", "patch")
+		if err != nil || denied != "" {
+			return either(err, refuse(r, "status.allocation", `changing status.allocation or status.reservedFor requires resource="resourceclaims/binding", verb="update" or "patch" permission: %s`, denied))
 		}
 	}
 	if !allocated {
@@ -186,9 +186,9 @@ func (p Plugin) mayReport(ctx context.Context, r *review.Review, allocated bool)
 		verbs = append([]string{"associated-node:update", "associated-node:patch"}, verbs...)
 	}
 	for _, driver := range changedDrivers(now.Status.Devices, before.Status.Devices) {
-		ok, err := p.may(ctx, r, services.Attributes{Subresource: "driver", Namespace: r.Namespace, Name: driver}, verbs...)
-		if err != nil || !ok {
-			return either(err, refuse(r, "status.devices", `changing status.devices requires resource="resourceclaims/driver", verb="%s" permission on %q`, strings.Join(verbs, `" or "`), driver))
+		denied, err := p.denied(ctx, r, services.Attributes{Subresource: "driver", Namespace: r.Namespace, Name: driver}, verbs...)
+		if err != nil || denied != "" {
+			return either(err, refuse(r, "status.devices", `changing status.devices requires resource="resourceclaims/driver", verb="%s" permission on %q: %s`, strings.Join(verbs, `" or "`), driver, denied))
 		}
 	}
 	return nil
@@ -201,17 +201,23 @@ func either(err, other error) error {
 	return other
 }
 
-// may reports whether the user has one of the verbs.
-func (p Plugin) may(ctx context.Context, r *review.Review, a services.Attributes, verbs ...string) (bool, error) {
+// denied returns "" if the user has one of the verbs, else what a request with the first of them would be
+// answered.
+func (p Plugin) denied(ctx context.Context, r *review.Review, a services.Attributes, verbs ...string) (string, error) {
 	a.User, a.Group, a.Version, a.Resource = r.User, r.Group, r.Version, claims
 	for _, verb := range verbs {
 		a.Verb = verb
 		decision, err := p.Authz.Authorize(ctx, a)
 		if err != nil || decision.Allowed {
-			return decision.Allowed, err
+			return "", err
 		}
 	}
-	return false, nil
+	scope := " at the cluster scope"
+	if a.Namespace != "" {
+		scope = fmt.Sprintf(" in the namespace %q", a.Namespace)
+	}
+	return services.Forbidden(a.Group, a.Resource, a.Name, fmt.Sprintf("User %q cannot %s resource %q in API group %q%s",
+		a.User.Name, verbs[0], a.Resource+"/"+a.Subresource, a.Group, scope)).Message, nil
 }
 
 // changedDrivers returns, in order, the drivers of the devices about which the report changes.
