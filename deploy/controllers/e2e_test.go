@@ -48,7 +48,7 @@ func TestE2E(t *testing.T) {
 	gates := strings.Join(p.Features.Gates, "=true,") + "=true"
 	var checks []check
 	t.Run("defaults", func(t *testing.T) {
-		s := start(t, "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--service-cluster-ip-range=10.0.0.0/16,fd00:10::/108")
+		s := start(t, "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--controllers=*,tokencleaner,bootstrapsigner", "--service-cluster-ip-range=10.0.0.0/16,fd00:10::/108")
 		s.startControllers(t)
 		checks = s.runSelection(t, p.selection)
 	})

@@ -148,7 +148,7 @@ var off = []string{"namespace-controller", "garbage-collector-controller", "serv
 // with the roles that the API has for it, and with further flags of both.
 func (s *site) startControllers(t *testing.T, flags ...string) {
 	t.Helper()
-	own := []string{"--controllers=*,bootstrap-signer-controller,-" + strings.Join(off, ",-")}
+	own := []string{"--controllers=*,-" + strings.Join(off, ",-")}
 	if s.authority != nil {
 		own = s.controllerFlags()
 	}

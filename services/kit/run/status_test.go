@@ -89,7 +89,7 @@ func TestOutcomesOfChecks(t *testing.T) {
 	status(t, running, "/livez")
 	code, got := page(t, running, slis.Path)
 	for _, want := range []string{
-		`kubernetes_healthcheck{name="mirror",type="readyz"} 0`, `kubernetes_healthcheck{name="ping",type="livez"} 1`,
+		"# TYPE process_start_time_seconds gauge", `kubernetes_healthcheck{name="mirror",type="readyz"} 0`, `kubernetes_healthcheck{name="ping",type="livez"} 1`,
 		`kubernetes_healthchecks_total{name="mirror",status="success",type="readyz"} 2`, `kubernetes_healthchecks_total{name="mirror",status="error",type="readyz"} 2`,
 	} {
 		if !strings.Contains(got, want+"\n") {

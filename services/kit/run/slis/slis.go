@@ -26,7 +26,7 @@ type Outcomes struct {
 	pages http.Handler
 }
 
-// New returns Outcomes without any.
+// New returns Outcomes without any. The process starts now.
 func New() *Outcomes {
 	o := &Outcomes{
 		last: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "kubernetes_healthcheck",
@@ -34,8 +34,10 @@ func New() *Outcomes {
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubernetes_healthchecks_total",
 			Help: "Runs of a health check for an endpoint, by outcome."}, []string{"name", "type", "status"}),
 	}
+	started := prometheus.NewGauge(prometheus.GaugeOpts{Name: "process_start_time_seconds", Help: "Start time of the process since unix epoch in seconds."})
+	started.SetToCurrentTime()
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(o.last, o.total)
+	registry.MustRegister(o.last, o.total, started)
 	o.pages = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return o
 }
