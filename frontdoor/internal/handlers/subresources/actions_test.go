@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -29,6 +30,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -243,6 +245,35 @@ func TestEvictionOfAnUnreadyPod(t *testing.T) {
 	b.refused(services.ReasonConflict, "pods/unready/eviction", eviction("v1", "unready", `,"deleteOptions":{"preconditions":{"resourceVersion":"1"}}`))
 	if _, err := b.post("pods/unready/eviction", eviction("v1", "unready", "")); err != nil || b.read(pods, "unready") != nil {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestAnnouncedEviction: at 1.36 the condition of a pod that is evicted tells its controllers so.
+func TestAnnouncedEviction(t *testing.T) {
+	b := newBench(t)
+	b.engine = handlertest.EngineOf(t, release.V136)
+	b.pod("bound", `,"spec":{"nodeName":"n1"}`+runs)
+	if _, err := b.post("pods/bound/eviction?dryRun=All", eviction("v1", "bound", "")); err != nil || len(tree.List(b.read(pods, "bound"), "status", "conditions")) != 1 {
+		t.Fatalf("%v: %v", b.read(pods, "bound"), err)
+	}
+	b.refused(services.ReasonConflict, "pods/bound/eviction", eviction("v1", "bound", `,"deleteOptions":{"preconditions":{"resourceVersion":"1"}}`))
+	b.refused(services.ReasonConflict, "pods/bound/eviction", eviction("v1", "bound", `,"deleteOptions":{"preconditions":{"uid":"x"}}`))
+	if conditions := tree.List(b.read(pods, "bound"), "status", "conditions"); len(conditions) != 1 {
+		t.Errorf("a pod that is not evicted has %v", conditions)
+	}
+	object, err := b.store.Get(b.Context(), services.GetRequest{Key: resource.Key{GroupResource: pods, Namespace: "default", Name: "bound"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := `,"deleteOptions":{"gracePeriodSeconds":7,"preconditions":{"resourceVersion":"` + resource.FormatResourceVersion(object.Revision) + `"}}`
+	if _, err := b.post("pods/bound/eviction", eviction("v1", "bound", options)); err != nil {
+		t.Fatal(err)
+	}
+	conditions := tree.List(b.read(pods, "bound"), "status", "conditions")
+	want := map[string]any{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting",
+		"lastProbeTime": nil, "lastTransitionTime": "2030-01-02T03:04:05Z"}
+	if len(conditions) != 2 || !reflect.DeepEqual(conditions[1], any(want)) || tree.Object(b.read(pods, "bound"), "metadata")["deletionTimestamp"] == nil {
+		t.Errorf("%v", conditions)
 	}
 }
 

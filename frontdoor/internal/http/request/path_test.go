@@ -11,6 +11,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/release"
+	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -162,6 +163,26 @@ func TestOnlyCreated(t *testing.T) {
 		}
 		if got := services.AsStatus(unserved.Plain(nil, unserved)); int(got.Code) != want {
 			t.Errorf("release %s: %d, want %d", r, got.Code, want)
+		}
+	}
+}
+
+// TestNamed: an object that groups share is missing in the group of the request.
+func TestNamed(t *testing.T) {
+	shared := &catalogue.Type{Group: "events.example.com", Resource: "events", Key: resource.GroupResource{Resource: "events"}}
+	for name, c := range map[string]struct {
+		of   *catalogue.Type
+		err  *services.Status
+		want string
+	}{
+		"shared":       {shared, services.NotFound("", "events", "a"), `events.events.example.com "a" not found`},
+		"own":          {&catalogue.Type{Resource: "events", Key: resource.GroupResource{Resource: "events"}}, services.NotFound("", "events", "a"), `events "a" not found`},
+		"another type": {shared, services.NotFound("", "namespaces", "a"), `namespaces "a" not found`},
+		"no type":      {nil, services.NotFound("", "events", "a"), `events "a" not found`},
+		"conflict":     {shared, services.Conflict("", "events", "a", "why"), `Operation cannot be fulfilled on events "a": why`},
+	} {
+		if got := (&Request{Type: c.of}).Named(c.err); got.Message != c.want {
+			t.Errorf("%s: %s, want %s", name, got.Message, c.want)
 		}
 	}
 }

@@ -169,6 +169,16 @@ func (r *Request) Key() resource.Key {
 	return resource.Key{GroupResource: r.Type.Key, Namespace: r.Namespace, Name: r.Name}
 }
 
+// Named returns a NotFound (404) of the store under the group of the request, if groups share the
+// objects; other errors as they are.
+func (r *Request) Named(s *services.Status) *services.Status {
+	if r.Type == nil || r.Type.Group == r.Type.Key.Group || s.Reason != services.ReasonNotFound ||
+		s.Details == nil || s.Details.Group != r.Type.Key.Group || s.Details.Kind != r.Type.Key.Resource {
+		return s
+	}
+	return services.NotFound(r.Type.Group, r.Type.Resource, s.Details.Name)
+}
+
 // Attributes returns the attributes for authorization (section "Authorization notes").
 func (r *Request) Attributes() services.Attributes {
 	a := r.Kind()

@@ -42,6 +42,18 @@ func TestReleases(t *testing.T) {
 			t.Errorf("%s: names of Services have the rule %s, want %s", r, ty.NameRule, want)
 		}
 	}
+	for r, want := range map[release.Release]bool{release.V121: false, release.V136: true} {
+		c, err := New(Options{Vocabulary: vocabulary.K8s(), Release: r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for kind, field := range map[string]string{"services": "spec.type", "pods": "spec.hostNetwork"} {
+			ty, _ := c.Lookup("", "v1", kind)
+			if got := slices.ContainsFunc(ty.Selectable, func(f SelectableField) bool { return f.Name == field }); got != want {
+				t.Errorf("%s: %s are selected by %s: %t, want %t", r, kind, field, got, want)
+			}
+		}
+	}
 	want := []string{"/v1", "apiregistration./v1", "apps/v1", "events./v1", "authentication./v1", "authorization./v1", "autoscaling/v2", "autoscaling/v1",
 		"batch/v1", "certificates./v1", "networking./v1", "policy/v1", "rbac.authorization./v1", "storage./v1", "admissionregistration./v1", "apiextensions./v1",
 		"scheduling./v1", "coordination./v1", "node./v1", "discovery./v1", "resource./v1", "flowcontrol.apiserver./v1", "extension.portico.dev/v1", "access.portico.dev/v1"}

@@ -199,6 +199,15 @@ func TestLaterRules(t *testing.T) {
 		"odd subject":        {"flowcontrol.apiserver.platform.io/v1/flowschemas", `spec: {priorityLevelConfiguration: {name: a}, rules: [{subjects: [{kind: Odd, group: {name: ""}}], nonResourceRules: [{verbs: ["*"], nonResourceURLs: ["*"]}]}]}`, "-subjects[0].group"},
 		"subject's account":  {"flowcontrol.apiserver.platform.io/v1/flowschemas", `spec: {priorityLevelConfiguration: {name: a}, rules: [{subjects: [{kind: ServiceAccount, serviceAccount: {name: A, namespace: ""}}], nonResourceRules: [{verbs: ["*"], nonResourceURLs: ["*"]}]}]}`, "serviceAccount.namespace: Required value: must specify namespace for service account"},
 		"autoscaler":         {"autoscaling/v2/horizontalpodautoscalers", `spec: {maxReplicas: 2, scaleTargetRef: {kind: a, name: b}}`, "averageUtilization: 80"},
+		"template's image":   {"v1/podtemplates", `template: {spec: {volumes: [{name: v, image: {pullPolicy: Always}}], containers: [{name: a, image: b}]}}`, "-reference"},
+		"pod's image":        {"v1/pods", `{kind: Pod, spec: {volumes: [{name: v, image: {pullPolicy: Always}}], containers: [{name: a, image: b}]}}`, "spec.volumes[0].image.reference: Required value"},
+		"own generation":     {"v1/configmaps", `{metadata: {generation: -1}}`, "metadata.generation: Invalid value: -1: must be greater than or equal to 0"},
+		"part's generation":  {"v1/podtemplates", `template: {metadata: {generation: -1}, spec: {containers: [{name: a, image: b}]}}`, "-generation: Invalid"},
+		"first ordinal":      {"apps/v1/statefulsets", `spec: {ordinals: {}, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}}`, "start: 0"},
+		"class's scope":      {"networking./v1/ingressclasses", `spec: {controller: a.b/c, parameters: {kind: k, name: m}}`, "scope: Cluster"},
+		"class's namespace":  {"networking./v1/ingressclasses", `spec: {controller: a.b/c, parameters: {kind: k, name: m, namespace: o}}`, "spec.parameters.namespace: Forbidden: `parameters.scope` is set to 'Cluster'"},
+		"topology's key":     {"storage./v1/storageclasses", `{provisioner: a/b, allowedTopologies: [{matchLabelExpressions: [{key: "", values: [a]}]}]}`, "allowedTopologies[0].matchLabelExpressions[0].key: Invalid value: \"\": name part must be non-empty"},
+		"device of several":  {"resource./v1beta1/resourceclaims", `spec: {devices: {requests: [{name: a, firstAvailable: [{name: b, deviceClassName: c}]}]}}`, "deviceClassName: \"\""},
 		"lease's finalizer":  {"coordination./v1/leases", `{metadata: {finalizers: [a]}}`, "-finalizers: Invalid"},
 		"webhook finalizer":  {"admissionregistration./v1/mutatingwebhookconfigurations", `{metadata: {finalizers: [a]}}`, "-finalizers[0]: Invalid"},
 		"set's finalizer":    {"apps/v1/statefulsets", `{metadata: {finalizers: [a]}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}}}`, "metadata.finalizers[0]: Invalid value: \"a\": name is neither a standard finalizer name"},
@@ -249,6 +258,8 @@ func TestWarnings(t *testing.T) {
 		`spec.imagePullSecrets[1].name: duplicate name "a"`, `spec.imagePullSecrets[2].name: invalid empty name ""`, `spec.topologySpreadConstraints[0].labelSelector: a null labelSelector results in matching no pod`,
 		`spec.volumes[0].rbd: deprecated in v1.28, non-functional in v1.31+`, `volume "w" (Projected) has no sources provided`}
 	const driver = `metadata: {name: a}, spec: {tokenRequests: [{audience: a}]`
+	const workload = `spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}`
+	ofPods := []string{"metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: [must not contain dots]"}
 	tokens := []string{"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes"}
 	for name, c := range map[string]struct {
 		resource, object, old string
@@ -267,15 +278,31 @@ func TestWarnings(t *testing.T) {
 		"service": {"services", `{metadata: {name: a, namespace: b, annotations: {service.platform.io/topology-aware-hints: auto}}, spec: {type: ClusterIP, externalIPs: [192.0.2.1], externalName: a.b, trafficDistribution: PreferClose, ports: [{port: 80}]}}`, "",
 			[]string{"annotation service.platform.io/topology-aware-hints is deprecated, please use service.platform.io/topology-mode instead", `spec.externalIPs is deprecated and may no longer be implemented in some clusters`,
 				`spec.externalName is ignored when spec.type is not "ExternalName"`, `spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"`}},
-		"invalid pod":    {"pods", `{metadata: {name: a, namespace: b}, spec: {imagePullSecrets: [{}]}}`, "", nil},
-		"driver":         {"csidrivers", `{` + driver + `}}`, "", tokens},
-		"updated driver": {"csidrivers", `{` + driver + `, podInfoOnMount: true}}`, `{` + driver + `}}`, nil},
-		"aware driver":   {"csidrivers", `{` + driver + `, serviceAccountTokenInSecrets: true}}`, "", nil},
+		"invalid pod":   {"pods", `{metadata: {name: a, namespace: b}, spec: {imagePullSecrets: [{}]}}`, "", nil},
+		"workload":      {"apps/deployments", `{metadata: {name: a.b, namespace: b}, ` + workload + `}}`, "", ofPods},
+		"same workload": {"apps/deployments", `{metadata: {name: a.b, namespace: b}, ` + workload + `}}`, `{metadata: {name: a.b, namespace: b}, ` + workload + `}}`, nil},
+		"job":           {"batch/jobs", `{metadata: {name: a.b, namespace: b}, spec: {selector: {matchLabels: {a: b}}, manualSelector: true, template: {metadata: {labels: {a: b}}, spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}}`, "", ofPods},
+		"revisions":     {"apps/statefulsets", `{metadata: {name: a, namespace: b}, ` + workload + `, revisionHistoryLimit: -1}}`, "", []string{"spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"}},
+		"certificate":   {"secrets", `{metadata: {name: a, namespace: b}, type: platform.io/tls, data: {tls.crt: YQ==, tls.key: YQ==}}`, "", []string{"tls: failed to find any PEM data in certificate input"}},
+		"opaque secret": {"secrets", `{metadata: {name: a, namespace: b}, data: {tls.crt: YQ==, tls.key: YQ==}}`, "", nil},
+		"external node": {"nodes", `{metadata: {name: a}, spec: {externalID: b}}`, "", []string{"spec.externalID: this field is deprecated, and is unused by Kubernetes"}},
+		"recycled": {"persistentvolumes", `{metadata: {name: a, annotations: {volume.beta.platform.io/mount-options: x}}, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], persistentVolumeReclaimPolicy: Recycle, storageos: {volumeName: v}}}`, "",
+			[]string{`metadata.annotations[volume.beta.platform.io/mount-options]: deprecated since v1.31; use "mountOptions" attribute instead`,
+				"spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.",
+				"spec.storageOS: deprecated in v1.22, non-functional in v1.25+"}},
+		"slice of names": {"discovery./endpointslices", `{metadata: {name: a, namespace: b}, addressType: FQDN, endpoints: []}`, "", []string{"spec.addressType: FQDN endpoints are deprecated"}},
+		"driver":         {"storage./csidrivers", `{` + driver + `}}`, "", tokens},
+		"updated driver": {"storage./csidrivers", `{` + driver + `, podInfoOnMount: true}}`, `{` + driver + `}}`, nil},
+		"aware driver":   {"storage./csidrivers", `{` + driver + `, serviceAccountTokenInSecrets: true}}`, "", nil},
 	} {
 		var warned []string
-		ty, ok := types.Lookup("", "v1", c.resource)
+		group, kind, grouped := strings.Cut(c.resource, "/")
+		if !grouped {
+			group, kind = "", group
+		}
+		ty, ok := types.Lookup(engine.vocabulary.Group(group), "v1", kind)
 		if !ok {
-			ty, _ = types.Lookup(engine.vocabulary.Group("storage."), "v1", c.resource)
+			t.Fatalf("no type %s", c.resource)
 		}
 		ch := Change{Type: ty, Object: decode(t, c.object), Warn: func(texts ...string) { warned = append(warned, texts...) }}
 		if c.old != "" {
@@ -301,6 +328,9 @@ func TestLaterChanges(t *testing.T) {
 	types, engine := newEngineOf(t, release.V136)
 	const job = `metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {manualSelector: true, selector: {matchLabels: {a: b}}, `
 	const pods = `template: {metadata: {labels: {a: b}}, spec: {restartPolicy: Never, containers: [{name: a, image: b}]`
+	const ownJob = `metadata: {name: a, namespace: b, uid: u, resourceVersion: "1"}, spec: {selector: {matchLabels: {controller-uid: u}}, suspend: true, template: {metadata: {labels: `
+	const own = `{batch.platform.io/controller-uid: u, batch.platform.io/job-name: a, controller-uid: u`
+	const jobEnd = `}, spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}`
 	const cluster = `metadata: {name: a, resourceVersion: "1"}, `
 	const named = `metadata: {name: a, namespace: b, resourceVersion: "1"}, `
 	const claim = `metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, `
@@ -333,6 +363,9 @@ func TestLaterChanges(t *testing.T) {
 		"bound attributes": {"v1/persistentvolumeclaims", claim + `volumeAttributesClassName: a}, status: {phase: Bound}`, claim + `volumeAttributesClassName: b}, status: {phase: Bound}`, ""},
 		"free attributes":  {"v1/persistentvolumeclaims", claim + `volumeAttributesClassName: a}`, claim + `volumeAttributesClassName: b}`, "spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"},
 		"lost attributes":  {"v1/persistentvolumeclaims", claim + `volumeAttributesClassName: a}, status: {phase: Bound, currentVolumeAttributesClassName: a}`, claim + `volumeName: ""}, status: {phase: Bound}`, "update to nil is forbidden when status.currentVolumeAttributesClassName is not nil"},
+		"empty attributes": {"v1/persistentvolumeclaims", claim + `volumeName: ""}`, claim + `volumeAttributesClassName: ""}`, "spec: Forbidden: spec is immutable"},
+		"unlabelled pods":  {"batch/v1/jobs", ownJob + own + `, job-name: a}` + jobEnd, ownJob + own + `}` + jobEnd, "spec.template.metadata.labels[job-name]: Required value: must be 'a'"},
+		"older pods":       {"batch/v1/jobs", ownJob + `{controller-uid: u, job-name: a}` + jobEnd, ownJob + `{controller-uid: u, job-name: a}` + jobEnd, ""},
 		"default class":    {"v1/persistentvolumeclaims", claim + `volumeName: ""}`, claim + `storageClassName: a}`, ""},
 		"other class":      {"v1/persistentvolumeclaims", claim + `storageClassName: b}`, claim + `storageClassName: a}`, "spec: Forbidden: spec is immutable"},
 		"recovered":        {"v1/persistentvolumeclaims", strings.Replace(claim, "1Gi", "5Gi", 1) + `volumeName: a}, status: {phase: Bound, capacity: {storage: 1Gi}}`, strings.Replace(claim, "1Gi", "2Gi", 1) + `volumeName: a}, status: {phase: Bound}`, ""},
@@ -362,6 +395,77 @@ func TestLaterChanges(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+// TestReportedCounts checks counts in statuses of release 1.36.
+func TestReportedCounts(t *testing.T) {
+	types, engine := newEngineOf(t, release.V136)
+	const workload = `metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}}`
+	const attachment = `metadata: {name: a, resourceVersion: "1"}, spec: {attacher: a, nodeName: b, source: {persistentVolumeName: c}}`
+	for name, c := range map[string]struct{ group, resource, object, status, want string }{
+		"terminating": {"apps", "deployments", workload, `{terminatingReplicas: -1}`, "status.terminatingReplicas: Invalid value: -1"},
+		"of a set":    {"apps", "replicasets", workload, `{terminatingReplicas: -1}`, "status.terminatingReplicas: Invalid value: -1"},
+		"available":   {"apps", "statefulsets", "kind: StatefulSet, " + workload, `{replicas: 1, availableReplicas: 1}`, "status.availableReplicas: Invalid value: 1: cannot be greater than status.readyReplicas"},
+		"in a set":    {"apps", "replicasets", workload, `{replicas: 1, availableReplicas: 1}`, "status.availableReplicas: Invalid value: 1: cannot be greater than readyReplicas"},
+		"attached":    {"storage.", "volumeattachments", attachment, `{attached: false, attachError: {errorCode: -1}}`, "status.attachError.errorCode: Invalid value: -1"},
+	} {
+		ty, ok := types.Lookup(engine.vocabulary.Group(c.group), "v1", c.resource)
+		if !ok {
+			t.Fatalf("no type %s", c.resource)
+		}
+		change := Change{Type: ty, Subresource: "status", Object: decode(t, "{"+c.object+", status: "+c.status+"}"), Old: decode(t, "{"+c.object+"}")}
+		for _, object := range []map[string]any{change.Object, change.Old} {
+			if _, err := engine.Prepare(t.Context(), ty, object, Strict); err != nil {
+				t.Fatal(name, err)
+			}
+		}
+		if err := engine.ValidateChange(t.Context(), change); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+// TestSuspendedJob checks what may change in a suspended Job of release 1.36.
+func TestSuspendedJob(t *testing.T) {
+	types, engine := newEngineOf(t, release.V136)
+	ty, _ := types.Lookup("batch", "v1", "jobs")
+	const job = `{metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {manualSelector: true, suspend: true, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b, c: %c}}, spec: {restartPolicy: Never, containers: [{name: a, image: %i, resources: {requests: {cpu: %r}}}]}}}, status: %s}`
+	of := func(label, image, cpu, status string) map[string]any {
+		object := decode(t, strings.NewReplacer("%c", label, "%i", image, "%r", cpu, "%s", status).Replace(job))
+		if _, err := engine.Prepare(t.Context(), ty, object, Strict); err != nil {
+			t.Fatal(err)
+		}
+		return object
+	}
+	const stopped = `{startTime: "2026-01-01T00:00:00Z", conditions: [{type: Suspended, status: "True"}]}`
+	for name, c := range map[string]struct{ label, image, cpu, status, want string }{
+		"resources":      {"d", "x", "2", `{}`, ""},
+		"labels":         {"e", "x", "1", `{}`, ""},
+		"labels, later":  {"e", "x", "1", stopped, ""},
+		"image":          {"d", "z", "1", `{}`, "spec.template.spec: Invalid value"},
+		"active":         {"d", "x", "2", `{active: 1}`, "spec.template: Invalid value"},
+		"labels, active": {"e", "x", "1", `{active: 1}`, "spec.template: Invalid value"},
+		"running":        {"d", "x", "2", `{startTime: "2026-01-01T00:00:00Z"}`, "spec.template: Invalid value"},
+	} {
+		change := Change{Type: ty, Object: of(c.label, c.image, c.cpu, c.status), Old: of("d", "x", "1", c.status), Feature: func(string) bool { return true }, Warn: func(...string) {}}
+		err := engine.ValidateChange(t.Context(), change)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestOpaqueDuplicates: duplicate fields in values that a type does not describe are not reported.
+func TestOpaqueDuplicates(t *testing.T) {
+	types, engine := newEngineOf(t, release.V136)
+	ty, _ := types.Lookup("apps", "v1", "controllerrevisions")
+	for finding, reported := range map[string]bool{`duplicate field "data.a.b"`: false, `duplicate field "data"`: true, `duplicate field "metadata.name"`: true,
+		`duplicate field "metadata.ownerReferences[0].name"`: true, `duplicate field "other.a"`: true, `key "a" already set in map`: true} {
+		object := decode(t, `{metadata: {name: a, namespace: b}, revision: 1, data: {a: {b: c}}}`)
+		if warnings, err := engine.Prepare(t.Context(), ty, object, Warn, finding); err != nil || reported != slices.Equal(warnings, []string{finding}) {
+			t.Errorf("%s: %q, %v", finding, warnings, err)
 		}
 	}
 }

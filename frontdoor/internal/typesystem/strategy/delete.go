@@ -23,7 +23,7 @@ func CheckPreconditions(t *catalogue.Type, p *metav1.Preconditions, current serv
 		if t.Behavior.DefinesTypes || t.Behavior.SpecFinalizers { // definitions and namespaces
 			return services.Conflict(t.Group, t.Resource, current.Key.Name, fmt.Sprintf("Precondition failed: %s in precondition: %s, %s in object meta: %s", what, want, what, is))
 		}
-		return services.Conflict(t.Group, t.Kind, current.Key.Name,
+		return services.Conflict(current.Key.Group, t.Kind, current.Key.Name,
 			fmt.Sprintf("the %s in the precondition (%s) does not match the %s in record (%s). The object might have been %s", what, want, what, is, happened))
 	}
 	if p.UID != nil && string(*p.UID) != current.UID {

@@ -102,7 +102,7 @@ func dropOfOtherType(spec, before map[string]any) {
 			drop("clusterIPs")
 			delete(spec, "clusterIP")
 		}
-		drop("ipFamilies", "ipFamilyPolicy")
+		drop("ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy")
 	}
 	if hasNodePorts(before) && !hasNodePorts(spec) {
 		drop("externalTrafficPolicy")

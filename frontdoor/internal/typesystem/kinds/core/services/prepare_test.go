@@ -25,9 +25,11 @@ func TestUpdateOfService(t *testing.T) {
 	const open = `{type: NodePort, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], externalTrafficPolicy: Cluster,
 		ports: [{name: a, port: 1, nodePort: 30001}, {name: b, port: 2, nodePort: 30002}]}`
 	for name, c := range map[string]struct{ old, new, want string }{
-		"address":           {plain, `{type: ClusterIP}`, `{type: ClusterIP, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1]}`},
-		"address, no type":  {plain, `{}`, `{clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1]}`},
-		"external":          {plain, `{type: ExternalName, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ipFamilies: [IPv4], ipFamilyPolicy: SingleStack}`, `{type: ExternalName}`},
+		"address":          {plain, `{type: ClusterIP}`, `{type: ClusterIP, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1]}`},
+		"address, no type": {plain, `{}`, `{clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1]}`},
+		"external":         {plain, `{type: ExternalName, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ipFamilies: [IPv4], ipFamilyPolicy: SingleStack}`, `{type: ExternalName}`},
+		"external, policy": {`{type: ClusterIP, clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], internalTrafficPolicy: Cluster}`,
+			`{type: ExternalName, internalTrafficPolicy: Cluster}`, `{type: ExternalName}`},
 		"external, cleared": {plain, `{type: ExternalName, clusterIP: "", clusterIPs: [10.0.0.1]}`, `{type: ExternalName}`},
 		"external, changed": {plain, `{type: ExternalName, clusterIP: 10.0.0.2, clusterIPs: [10.0.0.2]}`,
 			`{type: ExternalName, clusterIP: 10.0.0.2, clusterIPs: [10.0.0.2]}`},
