@@ -101,7 +101,7 @@ func (e *Engine) PrepareBody(ctx context.Context, b Body, object map[string]any,
 	if root == nil {
 		return nil, nil // objects without a schema are not changed
 	}
-	p := preparation{vocabulary: e.vocabulary, decodeErrors: described(root, decodeErrors), patched: b.Patched, stored: b.Stored, asGiven: b.KeepsAll, keepsAll: b.KeepsAll, budget: budget.New(ctx)}
+	p := preparation{vocabulary: e.vocabulary, decodeErrors: decodeErrors, patched: b.Patched, stored: b.Stored, asGiven: b.KeepsAll, keepsAll: b.KeepsAll, budget: budget.New(ctx)}
 	p.object(root, object, nil)
 	if err := p.budget.Err(); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (e *Engine) PrepareBody(ctx context.Context, b Body, object map[string]any,
 	if why := p.wrongType(); why != "" {
 		return nil, b.malformed(why)
 	}
-	unknown := p.unknownFields()
+	unknown := field.Findings{Decoded: p.decodeErrors, Unknown: p.unknown, Patched: p.patched, Opaque: root.opaque}.List()
 	if b.Order != nil && v != Ignore {
 		b.Order(unknown)
 	}

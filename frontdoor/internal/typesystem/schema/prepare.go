@@ -29,12 +29,8 @@ type preparation struct {
 	typed bool
 }
 
-const (
-	// maxNoted limits the errors that are recorded.
-	maxNoted = 1000
-	// maxUnknown limits the unknown fields in a response.
-	maxUnknown = 100
-)
+// maxNoted limits the errors that are recorded.
+const maxNoted = 1000
 
 // addWrongType records a value of a wrong type.
 func (p *preparation) addWrongType(at *field.Path, why string) {
@@ -319,21 +315,20 @@ func (p *preparation) wrongType() string {
 	return slices.Min(p.wrong)
 }
 
-// unknownFields returns the findings of the decoder and the unknown fields, sorted, up to
-// maxUnknown of each.
-func (p *preparation) unknownFields() []string {
-	slices.Sort(p.unknown)
-	all := slices.Clone(p.decodeErrors[:min(len(p.decodeErrors), maxUnknown)])
-	for _, name := range p.unknown { // a field of a body that is unknown is not also a duplicate
-		if p.patched {
-			break
-		}
-		if i := slices.Index(all, fmt.Sprintf("duplicate field %q", name)); i >= 0 {
-			all = slices.Delete(all, i, i+1)
+// opaque reports whether a field of a built-in type is inside of a value that it does not
+// describe, such as the data of a ControllerRevision.
+func (n *node) opaque(path []string) bool {
+	for _, name := range path {
+		switch {
+		case n.kind == anything && n.custom == nil:
+			return true
+		case n.kind == object && n.fields[name] != nil:
+			n = n.fields[name].node
+		case n.item != nil:
+			n = n.item
+		default:
+			return false
 		}
 	}
-	for _, name := range p.unknown[:min(len(p.unknown), maxUnknown)] {
-		all = append(all, fmt.Sprintf("unknown field %q", name))
-	}
-	return all
+	return false
 }

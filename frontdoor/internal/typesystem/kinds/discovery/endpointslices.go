@@ -44,7 +44,7 @@ func wrongAddress(c *rules.Check, address string, err error, otherFamily string)
 	return otherFamily
 }
 
-// namesOfEndpoints warns of slices of names, which are not used any more.
+// namesOfEndpoints warns of slices of names, which are no longer used.
 func namesOfEndpoints(c *rules.Check, m, old map[string]any, _ *field.Path) {
 	if old == nil && rules.Text(m, "addressType") == "FQDN" {
 		c.Warn("spec.addressType: FQDN endpoints are deprecated") // the field is in no spec

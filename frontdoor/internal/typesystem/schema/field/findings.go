@@ -1,6 +1,11 @@
 package field
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // OneOfYAML joins the findings of a YAML decoder, which come first and have lines, to one
 // error, as in Kubernetes.
@@ -13,4 +18,37 @@ func OneOfYAML(findings []string) []string {
 		return findings
 	}
 	return append([]string{"yaml: unmarshal errors:\n  " + strings.Join(findings[:n], "\n  ")}, findings[n:]...)
+}
+
+// maxListed limits the findings of each kind in a response.
+const maxListed = 100
+
+// Findings are what a strict request is refused for.
+type Findings struct {
+	Decoded []string // findings of the decoder
+	Unknown []string // paths of unknown fields; List sorts them
+	Patched bool     // the decoder has read a patch
+	// Opaque reports whether a field is inside of a value whose content is not reported.
+	Opaque func(path []string) bool
+}
+
+// List returns the findings of the decoder and the unknown fields, up to maxListed of each.
+func (f Findings) List() []string {
+	slices.Sort(f.Unknown)
+	all := slices.DeleteFunc(slices.Clone(f.Decoded[:min(len(f.Decoded), maxListed)]), func(finding string) bool {
+		path, err := strconv.Unquote(strings.TrimPrefix(finding, "duplicate field "))
+		return err == nil && f.Opaque(strings.FieldsFunc(path, func(c rune) bool { return strings.ContainsRune(".[]", c) }))
+	})
+	for _, name := range f.Unknown { // a field of a body that is unknown is not also a duplicate
+		if f.Patched {
+			break
+		}
+		if i := slices.Index(all, fmt.Sprintf("duplicate field %q", name)); i >= 0 {
+			all = slices.Delete(all, i, i+1)
+		}
+	}
+	for _, name := range f.Unknown[:min(len(f.Unknown), maxListed)] {
+		all = append(all, fmt.Sprintf("unknown field %q", name))
+	}
+	return all
 }
