@@ -3,12 +3,17 @@ package writes
 import (
 	"context"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
 )
@@ -110,3 +115,25 @@ func TestCollectionsNameNoObject(t *testing.T) {
 }
 
 var _ services.Admission = (*recording)(nil)
+
+// TestFindingsAfterMutation: what the decoder finds in a body is reported once, also when
+// admission changes the object.
+func TestFindingsAfterMutation(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	c.handlers.Admission = &recording{answer: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"default"},"data":{"k":"changed"}}`)}
+	body := `{"metadata":{"name":"a"},"data":{"k":"v"},"data":{"k":"v"},"other":1,"other":2}`
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1/namespaces/default/configmaps?fieldValidation=Warn", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	req := &request.Request{Request: r, User: services.UserInfo{Name: "tester"}, Audit: &audit.Record{}}
+	if _, err := req.Identify(c.engine); err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	if err := c.handlers.Write(w, req); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{`299 - "duplicate field \"data\""`, `299 - "unknown field \"other\""`}
+	if got := w.Header()["Warning"]; !slices.Equal(got, want) || !strings.Contains(w.Body.String(), `"changed"`) {
+		t.Errorf("got %q, want %q: %s", got, want, w.Body)
+	}
+}
