@@ -211,6 +211,8 @@ func TestLaterRules(t *testing.T) {
 		"ingress's service":  {"networking./v1/ingresses", `spec: {defaultBackend: {service: {name: 1a, port: {number: 80}}}}`, "-service.name"},
 		"ingress's odd one":  {"networking./v1/ingresses", `spec: {defaultBackend: {service: {name: A, port: {number: 80}}}}`, "spec.defaultBackend.service.name: Invalid value: \"A\": a lowercase RFC 1123 label"},
 		"managed by none":    {"batch/v1/jobs", `spec: {managedBy: "", ` + template + `}`, "spec.managedBy: Required value"},
+		"event's finalizer":  {"v1/events", `{metadata: {finalizers: [a]}}`, "-finalizers[0]: Invalid"},
+		"budget's finalizer": {"policy/v1/poddisruptionbudgets", `{metadata: {finalizers: [a]}}`, "-finalizers[0]: Invalid"},
 		"lease's finalizer":  {"coordination./v1/leases", `{metadata: {finalizers: [a]}}`, "-finalizers: Invalid"},
 		"webhook finalizer":  {"admissionregistration./v1/mutatingwebhookconfigurations", `{metadata: {finalizers: [a]}}`, "-finalizers[0]: Invalid"},
 		"set's finalizer":    {"apps/v1/statefulsets", `{metadata: {finalizers: [a]}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}}}`, "metadata.finalizers[0]: Invalid value: \"a\": name is neither a standard finalizer name"},
@@ -469,6 +471,10 @@ func TestOpaqueDuplicates(t *testing.T) {
 		object := decode(t, `{metadata: {name: a, namespace: b}, revision: 1, data: {a: {b: c}}}`)
 		if warnings, err := engine.Prepare(t.Context(), ty, object, Warn, finding); err != nil || reported != slices.Equal(warnings, []string{finding}) {
 			t.Errorf("%s: %q, %v", finding, warnings, err)
+		}
+		patch := Change{Type: ty, Object: decode(t, `{metadata: {name: a, namespace: b}, revision: 1, data: {a: {b: c}}}`), Patched: true}
+		if warnings, err := engine.PrepareChange(t.Context(), patch, Warn, finding); err != nil || !slices.Equal(warnings, []string{finding}) {
+			t.Errorf("in a patch, %s: %q, %v", finding, warnings, err)
 		}
 	}
 }

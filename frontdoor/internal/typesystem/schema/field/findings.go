@@ -28,7 +28,7 @@ type Findings struct {
 	Decoded []string // findings of the decoder
 	Unknown []string // paths of unknown fields; List sorts them
 	Patched bool     // the decoder has read a patch
-	// Opaque reports whether a field is inside of a value whose content is not reported.
+	// Opaque reports whether a field of a body is inside of a value whose content is not reported.
 	Opaque func(path []string) bool
 }
 
@@ -37,7 +37,7 @@ func (f Findings) List() []string {
 	slices.Sort(f.Unknown)
 	all := slices.DeleteFunc(slices.Clone(f.Decoded[:min(len(f.Decoded), maxListed)]), func(finding string) bool {
 		path, err := strconv.Unquote(strings.TrimPrefix(finding, "duplicate field "))
-		return err == nil && f.Opaque(strings.FieldsFunc(path, func(c rune) bool { return strings.ContainsRune(".[]", c) }))
+		return err == nil && !f.Patched && f.Opaque(strings.FieldsFunc(path, func(c rune) bool { return strings.ContainsRune(".[]", c) }))
 	})
 	for _, name := range f.Unknown { // a field of a body that is unknown is not also a duplicate
 		if f.Patched {
