@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/portico-platform/portico/admission/internal/plugin"
@@ -41,18 +42,44 @@ func (c *chain) Mutate(ctx context.Context, request services.AdmissionRequest) (
 	if request.Remembers {
 		response.Unconcerned, response.UnconcernedHere = c.unconcerned(r)
 	}
+	if request.ValidateEarly {
+		return c.validateEarly(ctx, r, response), nil
+	}
 	if !request.AndValidate || response.Object != nil || response.Tree != nil || c.needsFinal(r) {
 		return response, nil
 	}
-	switch err := c.validate(ctx, r, true); {
+	switch err := c.validate(ctx, r, c.plugins, true); {
 	case errors.Is(err, errFinal):
 		return response, nil
 	case err != nil:
 		return r.Notes(), err
 	}
+	return validated(response, r), nil
+}
+
+// validateEarly validates the object of a response too, which may have been changed, unless a plugin
+// needs the final object or would have an effect. If it is refused, the response is as before.
+func (c *chain) validateEarly(ctx context.Context, r *review.Review, response services.AdmissionResponse) services.AdmissionResponse {
+	var pure []plugin.Plugin
+	for _, p := range c.plugins {
+		if !p.Effects {
+			pure = append(pure, p)
+		} else if (p.Concerns == nil || p.Concerns(r)) && (p.Idle == nil || !p.Idle(r)) {
+			return response
+		}
+	}
+	response.AuditAnnotations = maps.Clone(response.AuditAnnotations) // to which validation may add
+	if c.needsFinal(r) || c.validate(ctx, r, pure, true) != nil {
+		return response
+	}
+	return validated(response, r)
+}
+
+// validated returns a response with all notes of a review whose object has been validated.
+func validated(response services.AdmissionResponse, r *review.Review) services.AdmissionResponse {
 	notes := r.Notes()
 	response.Warnings, response.AuditAnnotations, response.Timings, response.Validated = notes.Warnings, notes.AuditAnnotations, notes.Timings, true
-	return response, nil
+	return response
 }
 
 // needsFinal reports whether a plugin validates the object with its managedFields, which a
@@ -82,7 +109,7 @@ func (c *chain) unconcerned(r *review.Review) (everywhere, here int64) {
 // Validate implements services.Admission.
 func (c *chain) Validate(ctx context.Context, request services.AdmissionRequest) (services.AdmissionResponse, error) {
 	r := review.New(request)
-	if err := c.validate(ctx, r, false); err != nil {
+	if err := c.validate(ctx, r, c.plugins, false); err != nil {
 		return r.Notes(), err
 	}
 	return r.Response()
@@ -92,9 +119,9 @@ func (c *chain) Validate(ctx context.Context, request services.AdmissionRequest)
 // concerned meanwhile.
 var errFinal = errors.New("a plugin needs the final object")
 
-// validate calls the plugins that validate. together means a request for both.
-func (c *chain) validate(ctx context.Context, r *review.Review, together bool) error {
-	for _, p := range c.plugins {
+// validate calls those of some plugins that validate. together means a request for both.
+func (c *chain) validate(ctx context.Context, r *review.Review, plugins []plugin.Plugin, together bool) error {
+	for _, p := range plugins {
 		if p.Validate == nil {
 			continue
 		}

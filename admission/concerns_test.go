@@ -12,8 +12,8 @@ import (
 )
 
 // sound is an admission whose claims to be unconcerned are checked in every test: a kind of
-// request that needs no review must neither be changed nor rejected. In every test it also gets
-// every other object as a tree, with the same results.
+// request that needs no review must neither be changed nor rejected. What it validates early must
+// be valid. In every test it also gets every other object as a tree, with the same results.
 type sound struct {
 	services.Admission
 	t     *testing.T
@@ -21,8 +21,13 @@ type sound struct {
 }
 
 func (s sound) Mutate(ctx context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
-	r.Remembers = true
+	r.Remembers, r.ValidateEarly = true, !r.AndValidate
 	got, err := s.mutate(ctx, r)
+	if r.ValidateEarly && got.Validated {
+		s.checkEarly(ctx, r, got)
+		got.Validated = false // the test has not asked for it
+	}
+	r.ValidateEarly = false
 	if err == nil && got.Unconcerned > 0 {
 		if got.Object != nil {
 			s.t.Errorf("%s %s/%s: unconcerned, but changed", r.Operation, r.Group, r.Resource)
@@ -35,6 +40,16 @@ func (s sound) Mutate(ctx context.Context, r services.AdmissionRequest) (service
 		s.checkHere(ctx, r, got)
 	}
 	return got, err
+}
+
+// checkEarly checks that what was validated early is accepted.
+func (s sound) checkEarly(ctx context.Context, r services.AdmissionRequest, got services.AdmissionResponse) {
+	if r.ValidateEarly = false; got.Object != nil {
+		r.Object = got.Object
+	}
+	if _, refused := s.Admission.Validate(ctx, r); refused != nil {
+		s.t.Errorf("%s %s/%s: validated early, but %v", r.Operation, r.Group, r.Resource, refused)
+	}
 }
 
 // checkHere checks a claim about a namespace, which ends when an object in it changes.
@@ -205,4 +220,52 @@ func TestBothInOneCall(t *testing.T) {
 	if n := len(s.calls()); n != 0 {
 		t.Errorf("the webhook was called %d times by Mutate", n)
 	}
+}
+
+// TestValidatedEarly: a pod that plugins change is validated in the call of Mutate, unless that would
+// charge a quota or a validating webhook is to be called. What only Validate refuses is not
+// refused by Mutate, whose notes are then those without it.
+func TestValidatedEarly(t *testing.T) {
+	c, s := cluster(t), serve(t)
+	s.on("ok", `"allowed":true`)
+	for _, name := range []string{"charged", "other"} {
+		c.Put(t, namespaces, `{metadata: {name: `+name+`}, status: {phase: Active}}`)
+	}
+	a := startedWith(t, c, c.Store(), "--disable-admission-plugins=ServiceAccount", "--enable-admission-plugins=SecurityContextDeny")
+	early := func(namespace, spec string) services.AdmissionResponse {
+		t.Helper()
+		r := create(namespace)
+		r.Resource, r.Kind, r.ValidateEarly = "pods", "Pod", true
+		r.Object = []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"` + namespace + `"},"spec":{` + spec + `"containers":[{"name":"a","image":"b"}]}}`)
+		got, err := a.Mutate(t.Context(), r)
+		if err != nil || got.Object == nil {
+			t.Fatalf("got %s, %v", got.Object, err)
+		}
+		return got
+	}
+	never := func(what, namespace string) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); early(namespace, "").Validated; {
+			if time.Now().After(end) {
+				t.Fatalf("%s never counts", what)
+			}
+		}
+	}
+	if !early("here", "").Validated {
+		t.Error("a pod that is changed is not validated")
+	}
+	if early("here", `"securityContext":{"runAsUser":1},`).Validated {
+		t.Error("a pod that is refused is validated")
+	}
+	quota := resource.Key{GroupResource: core("resourcequotas"), Namespace: "charged", Name: "one"}
+	written := c.Put(t, quota.GroupResource, `{metadata: {name: one, namespace: charged}, spec: {hard: {pods: "1"}}, status: {hard: {pods: "1"}, used: {pods: "0"}}}`)
+	never("the quota", "charged")
+	if !early("other", "").Validated {
+		t.Error("a quota counts in another namespace")
+	}
+	if one, err := c.Get(t.Context(), services.GetRequest{Key: quota}); err != nil || one.Revision != written {
+		t.Errorf("the quota is charged: %s, %v", one.JSON, err)
+	}
+	configure(t, c, "validating", "all", s.hook("ok", `rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}]`))
+	never("the webhook", "other")
 }

@@ -82,6 +82,11 @@ type AdmissionRequest struct {
 	// AndValidate lets Mutate also validate an object that it does not change, for a caller
 	// that has nothing else to do in between. Admission may ignore it; see Validated.
 	AndValidate bool
+	// ValidateEarly lets Mutate also validate the object that it returns, changed or not, if that
+	// has no effect and nothing else than the object counts: for a caller that applies the rules of the type
+	// afterwards, and then calls Validate unless the object is still the one that was validated.
+	// Mutate never refuses what only Validate would. Admission may ignore it; see Validated.
+	ValidateEarly bool
 	// Remembers means that the caller uses Unconcerned of the response. The transport sets it,
 	// since a call in one process costs less than finding that out.
 	Remembers bool
@@ -130,7 +135,8 @@ type AdmissionResponse struct {
 	AuditAnnotations map[string]string
 	// Timings are how long admission services took, in the order of the calls.
 	Timings []Timing
-	// Validated means that Mutate has validated the object: Validate must not be called.
+	// Validated means that Mutate has validated the object, or Object if it is set: Validate must not
+	// be called for it.
 	Validated bool
 	// Unconcerned is set by Mutate of a request that Remembers when neither a plugin nor a
 	// webhook is concerned with requests of the same operation, group, version, resource,

@@ -180,7 +180,7 @@ func requestAs(ctx context.Context, r *review.Review, as services.ServedType) (s
 	request.KindGroup, request.KindVersion, request.Kind = as.KindGroup, as.KindVersion, as.Kind
 	request.Object, request.OldObject = object, old
 	// What admission needs is not for services.
-	request.Bypass, request.Served, request.Converter = nil, nil, nil
+	request.Bypass, request.Served, request.Converter, request.AndValidate, request.ValidateEarly = nil, nil, nil, false, false
 	return request, err
 }
 

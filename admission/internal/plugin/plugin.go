@@ -34,6 +34,9 @@ type Plugin struct {
 	// Final plugins validate the object with its managedFields, as it will be stored. The
 	// front door sends it so only after all mutations.
 	Final bool
+	// Effects marks plugins whose Validate does more than reject: it charges, counts or asks another
+	// service. It is called once for a request, and last.
+	Effects bool
 	// Mutate may change the object of the review. It may be called twice for one request
 	// and must be idempotent.
 	Mutate func(ctx context.Context, r *review.Review) error

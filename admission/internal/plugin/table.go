@@ -132,13 +132,13 @@ func Table(e Environment) []Plugin {
 		{Name: "NodeRestriction", Mutate: nodes.Plugin{Store: e.Store, Authz: e.Authz, Vocabulary: v, Release: e.Release}.Mutate},
 		{Name: "TaintNodesByCondition", Default: true, Concerns: about("", "nodes"), Mutate: taintNodes{v.Qualified("node", "not-ready")}.mutate},
 		{Name: "AlwaysPullImages", Mutate: alwaysPullImages},
-		{Name: "ImagePolicyWebhook", Configured: true, Validate: images.New(e.Config.ImagePolicy, v, e.Log).Validate},
+		{Name: "ImagePolicyWebhook", Configured: true, Effects: true, Validate: images.New(e.Config.ImagePolicy, v, e.Log).Validate},
 		{Name: "PodSecurityPolicy", Mutate: pods.Mutate, Validate: pods.Validate},
 		{Name: "PodNodeSelector", Mutate: selectors.Mutate, Validate: selectors.Validate},
 		{Name: "Priority", Default: true, Concerns: either(about("", "pods"), about(priorities.group, "priorityclasses")), Mutate: priorities.mutate, Validate: priorities.validate},
 		{Name: "DefaultTolerationSeconds", Default: true, Concerns: about("", "pods"), Mutate: defaults.mutate},
 		{Name: "PodTolerationRestriction", Mutate: restricted.Mutate, Validate: restricted.Validate},
-		{Name: "EventRateLimit", Configured: true, Validate: events.New(e.Config.EventLimits, v).Validate},
+		{Name: "EventRateLimit", Configured: true, Effects: true, Validate: events.New(e.Config.EventLimits, v).Validate},
 		{Name: "ExtendedResourceToleration", Mutate: optional.ExtendedResourceToleration(v)},
 		{Name: "PersistentVolumeLabel", Deprecated: true, Mutate: optional.PersistentVolumeLabel(v)},
 		{Name: "DefaultStorageClass", Default: true, Concerns: about("", "persistentvolumeclaims"), Mutate: storage.mutate},
@@ -164,7 +164,7 @@ func Table(e Environment) []Plugin {
 		table = append(table, Plugin{Name: "DenyEscalatingExec", Deprecated: true, Validate: escalatingExec{e.Store}.validate})
 	}
 	charges := usage.New(e.Quotas, e.Store, usage.Settings{Counter: quota.NewCounter(v), Limited: e.Config.Limited, Release: e.Release})
-	return append(table, e.devices(known), Plugin{Name: "ResourceQuota", Default: true, Concerns: usage.Concerns, Idle: charges.Idle, Validate: charges.Validate})
+	return append(table, e.devices(known), Plugin{Name: "ResourceQuota", Default: true, Effects: true, Concerns: usage.Concerns, Idle: charges.Idle, Validate: charges.Validate})
 }
 
 // devices returns the plugin of claims of devices.

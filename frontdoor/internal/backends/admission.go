@@ -95,7 +95,7 @@ func (a *Admission) Joins(r services.AdmissionRequest) bool {
 // Mutate implements services.Admission.
 func (a *Admission) Mutate(ctx context.Context, r services.AdmissionRequest) (services.AdmissionResponse, error) {
 	if a.spared(&r) {
-		return services.AdmissionResponse{Validated: r.AndValidate}, nil
+		return services.AdmissionResponse{Validated: r.AndValidate || r.ValidateEarly}, nil
 	}
 	response, err := a.Admission.Mutate(ctx, r)
 	if err == nil {

@@ -124,6 +124,9 @@ func TestJoins(t *testing.T) {
 		if a.Joins(create) || !mutate().Validated {
 			t.Error("a review that is not needed is joined, or not complete")
 		}
+		if create.AndValidate, create.ValidateEarly = false, true; !mutate().Validated {
+			t.Error("a review that is not needed is not complete, if it validates early")
+		}
 	})
 }
 

@@ -3636,6 +3636,7 @@ type AdmissionRequest struct {
 	Bypass        []string      `protobuf:"bytes,18,rep,name=bypass,proto3" json:"bypass,omitempty"`
 	Served        []*ServedType `protobuf:"bytes,19,rep,name=served,proto3" json:"served,omitempty"`
 	AndValidate   bool          `protobuf:"varint,20,opt,name=and_validate,json=andValidate,proto3" json:"and_validate,omitempty"`
+	ValidateEarly bool          `protobuf:"varint,21,opt,name=validate_early,json=validateEarly,proto3" json:"validate_early,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3806,6 +3807,13 @@ func (x *AdmissionRequest) GetServed() []*ServedType {
 func (x *AdmissionRequest) GetAndValidate() bool {
 	if x != nil {
 		return x.AndValidate
+	}
+	return false
+}
+
+func (x *AdmissionRequest) GetValidateEarly() bool {
+	if x != nil {
+		return x.ValidateEarly
 	}
 	return false
 }
@@ -4463,7 +4471,7 @@ const file_portico_proto_rawDesc = "" +
 	"\n" +
 	"kind_group\x18\x04 \x01(\tR\tkindGroup\x12!\n" +
 	"\fkind_version\x18\x05 \x01(\tR\vkindVersion\x12\x12\n" +
-	"\x04kind\x18\x06 \x01(\tR\x04kind\"\xef\x04\n" +
+	"\x04kind\x18\x06 \x01(\tR\x04kind\"\x96\x05\n" +
 	"\x10AdmissionRequest\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1c\n" +
 	"\toperation\x18\x02 \x01(\tR\toperation\x12\x14\n" +
@@ -4488,7 +4496,8 @@ const file_portico_proto_rawDesc = "" +
 	"\fkind_version\x18\x11 \x01(\tR\vkindVersion\x12\x16\n" +
 	"\x06bypass\x18\x12 \x03(\tR\x06bypass\x12.\n" +
 	"\x06served\x18\x13 \x03(\v2\x16.portico.v1.ServedTypeR\x06served\x12!\n" +
-	"\fand_validate\x18\x14 \x01(\bR\vandValidate\"|\n" +
+	"\fand_validate\x18\x14 \x01(\bR\vandValidate\x12%\n" +
+	"\x0evalidate_early\x18\x15 \x01(\bR\rvalidateEarly\"|\n" +
 	"\tOwnerType\x12\x1f\n" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x12\n" +

@@ -5,7 +5,9 @@
 package admit
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -85,7 +87,9 @@ type Subject struct {
 type Review struct {
 	call      *Call
 	question  services.AdmissionRequest
-	validated bool // by Both
+	validated bool // by Both or MutateEarly
+	// accepted is what MutateEarly has validated, with the owners that it was sent with; nil if nothing.
+	accepted *Object
 }
 
 // Review starts the review of one object.
@@ -161,6 +165,32 @@ func (r *Review) Both(ctx context.Context, o Object) ([]byte, error) {
 	answer, err := r.ask(ctx, o, r.call.admission.Mutate)
 	r.question.AndValidate, r.validated = false, err == nil && answer.Validated && answer.Object == nil
 	return answer.Object, err
+}
+
+// MutateEarly is Mutate for a caller that calls Settled afterwards. Admission may validate the
+// object that is returned.
+func (r *Review) MutateEarly(ctx context.Context, o Object) ([]byte, error) {
+	if !r.call.Asks() {
+		return nil, nil
+	}
+	_, r.question.ValidateEarly = r.call.admission.(joint)
+	answer, err := r.ask(ctx, o, r.call.admission.Mutate)
+	r.question.ValidateEarly = false
+	if err == nil && answer.Validated {
+		if answer.Object != nil {
+			o.JSON = answer.Object
+		}
+		r.accepted = &o
+	}
+	return answer.Object, err
+}
+
+// Settled records what defaults and the like have made of the result of MutateEarly, before
+// managedFields are added. Validate does nothing if admission has validated that.
+func (r *Review) Settled(object []byte, owners func() []services.OwnerType) {
+	if r.accepted != nil {
+		r.validated = bytes.Equal(r.accepted.JSON, object) && slices.Equal(r.accepted.Owners, owners())
+	}
 }
 
 // Validate runs validating admission on the final object. The error is a *services.Status

@@ -11,9 +11,15 @@ import (
 // reviewed runs mutating admission, and validating admission in the same call where that saves
 // one. The rules of the type, which come between the two, are then applied first: they hold
 // for the object that mutating admission has not changed. If one is broken, mutating
-// admission may repair it, and runs alone.
+// admission may repair it, and runs alone. Where mutating admission is expected to change the
+// object, it is validated in the same call if that has no effect; the rules are applied afterwards.
 func (h *Handlers) reviewed(ctx context.Context, w *writeRequest, c *current, a *admitted, shown admit.Object) (changed []byte, err error) {
-	if w.bodyType != w.req.Type || !a.review.Joins() || h.applyRules(ctx, w, c, *a) != nil {
+	switch {
+	case w.bodyType != w.req.Type:
+		return a.review.Mutate(ctx, shown)
+	case !a.review.Joins():
+		return a.review.MutateEarly(ctx, shown)
+	case h.applyRules(ctx, w, c, *a) != nil:
 		return a.review.Mutate(ctx, shown)
 	}
 	changed, err = a.review.Both(ctx, shown)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // jointly is an admission that validates in the call of Mutate and records the calls.
@@ -70,4 +71,80 @@ func TestOneCallOfAdmission(t *testing.T) {
 	admission.changed = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"y","namespace":"a"},"data":{"not a key":"1"}}`)
 	c.refused(services.ReasonInvalid, "POST", maps, `{"metadata":{"name":"y"}}`)
 	calls("a change that breaks the rules", "mutate")
+}
+
+// early is an admission that validates what it returns in the call of Mutate, unless it refuses it.
+type early struct {
+	jointly
+	change func(object map[string]any) // nil for none
+	prefix string                      // of the changed object
+}
+
+func (*early) Joins(services.AdmissionRequest) bool { return false }
+
+func (a *early) Mutate(_ context.Context, r services.AdmissionRequest) (got services.AdmissionResponse, err error) {
+	a.calls = append(a.calls, "early")
+	if a.change != nil {
+		object, err := tree.Decode(r.Object)
+		if err != nil {
+			return got, err
+		}
+		a.change(object)
+		encoded, err := tree.Encode(object)
+		if err != nil {
+			return got, err
+		}
+		got.Object = append([]byte(a.prefix), encoded...)
+	}
+	got.Validated = r.ValidateEarly && a.refusal == nil
+	return got, nil
+}
+
+// TestValidatedEarly: what mutating admission returns is validated in the same call, and again only
+// if something else has changed the object meanwhile, or it was not accepted. The rules of the type
+// come first.
+func TestValidatedEarly(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	const maps, body = "/api/v1/namespaces/a/configmaps", `{"metadata":{"name":"a"},"data":{"b":"c"}}`
+	admission := &early{}
+	c.handlers.Admission = admission
+	calls := func(what string, want ...string) {
+		t.Helper()
+		if !slices.Equal(admission.calls, want) {
+			t.Errorf("%s: admission was called for %v, want %v", what, admission.calls, want)
+		}
+		admission.calls = nil
+	}
+	sets := func(value string) func(map[string]any) {
+		return func(o map[string]any) { tree.Object(o, "data")["b"] = value }
+	}
+	c.must("POST", maps, body)
+	calls("no change", "early")
+	admission.change = sets("d")
+	if got := c.must("PUT", maps+"/a", body); tree.Text(got, "data", "b") != "d" {
+		t.Errorf("got %v", got)
+	}
+	calls("a change", "early")
+	admission.change = func(o map[string]any) { tree.Object(o, "metadata")["uid"] = "another" }
+	c.refused(services.ReasonInvalid, "PUT", maps+"/a", body)
+	calls("another identity", "early")
+
+	admission.change, admission.prefix = sets("e"), " "
+	c.must("PUT", maps+"/a", body)
+	calls("what is stored is not what was validated", "early", "validate")
+	admission.change, admission.prefix = func(o map[string]any) { o["immutable"] = nil }, ""
+	c.must("PUT", maps+"/a", body)
+	calls("the service drops a part of the change", "early", "validate")
+	admission.change = func(o map[string]any) {
+		tree.Object(o, "metadata")["ownerReferences"] = []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "b", "uid": "1"}}
+	}
+	c.must("PUT", maps+"/a", body)
+	calls("admission did not know the type of the owner", "early", "validate")
+
+	admission.change = func(o map[string]any) { tree.Object(o, "data")["not a key"] = "1" }
+	c.refused(services.ReasonInvalid, "PUT", maps+"/a", body)
+	calls("a change that breaks the rules", "early")
+	admission.change, admission.refusal = sets("f"), services.Forbidden("", "configmaps", "a", "no")
+	c.refused(services.ReasonForbidden, "PUT", maps+"/a", body)
+	calls("a refusal", "early", "validate")
 }
