@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +45,11 @@ const (
 	fillStep = 1_000
 	// fillBytes bounds the memory of a step.
 	fillBytes = 8 << 20
+	// mostTogether bounds the responses of etcd whose changes are published together.
+	mostTogether = 32
+	// handovers is how often the processor is given up for a response that has arrived: etcd's
+	// client hands it from one goroutine to the next.
+	handovers = 2
 )
 
 // shared is what all followers of a hub use.
@@ -165,14 +171,9 @@ func (f *follower) follow(ctx context.Context) error {
 	for {
 		select {
 		case response, ok := <-responses:
-			if !ok {
-				return errWatchEnded
-			}
-			run, err := f.reader.Read(response)
-			if err != nil {
+			if err := f.takeAll(responses, response, ok); err != nil {
 				return err
 			}
-			f.take(run)
 		case <-f.publisher.waited():
 			f.publish(time.Now())
 		case <-f.won:
@@ -258,6 +259,40 @@ func (f *follower) fill(ctx context.Context) {
 	}
 }
 
+// takeAll takes a response of etcd, which is not ok at the end of the watch, and those that follow at
+// once. Their changes share a message, which has one signature and wakes each follower once.
+func (f *follower) takeAll(responses clientv3.WatchChan, response clientv3.WatchResponse, ok bool) error {
+	defer func() { f.offer(time.Now()) }()
+	for taken := 1; ; taken++ {
+		if !ok {
+			return errWatchEnded
+		}
+		run, err := f.reader.Read(response)
+		if err != nil {
+			return err
+		}
+		f.take(run)
+		if taken == mostTogether || f.publisher.held != nil {
+			return nil
+		}
+		for range handovers {
+			runtime.Gosched()
+		}
+		select {
+		case response, ok = <-responses:
+		default:
+			return nil
+		}
+	}
+}
+
+// offer publishes what is pending if it may be published now.
+func (f *follower) offer(now time.Time) {
+	if f.publisher.ready(now) {
+		f.publish(now)
+	}
+}
+
 // take adds a run to the window first, so that anyone who follows the bus from now on
 // can replay what was published before.
 func (f *follower) take(run history.Run) {
@@ -271,9 +306,6 @@ func (f *follower) take(run history.Run) {
 	}
 	for _, c := range run.Changes {
 		f.publisher.add(c)
-	}
-	if f.publisher.ready(now) {
-		f.publish(now)
 	}
 	pause := idleEvery
 	if bus.Private(f.config.Bus) {
