@@ -60,6 +60,26 @@ func BenchmarkEtcdToFollower(b *testing.B) {
 	b.ReportMetric(float64(b.N)/time.Since(start).Seconds(), "changes/s")
 }
 
+// BenchmarkOneProcess writes one object at a time, and follows each change in the same process.
+// It reports how much later than etcd's response a follower has the change.
+func BenchmarkOneProcess(b *testing.B) {
+	etcd, bus := testbed.StartEtcd(b), testbed.StartNATS(b).ConnectPrivately()
+	hub := startHub(b, etcd, bus, nil)
+	stream, err := changes.Source{Bus: bus, Hub: hub}.Follow(b.Context(), pods, etcd.Write(pod("first"), "value"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var late time.Duration
+	for range b.N {
+		time.Sleep(2 * tick) // changes do not wait for each other
+		revision := etcd.Write(pod("p"), benchmarkJSON)
+		start := time.Now()
+		drain(b, stream, revision)
+		late += time.Since(start)
+	}
+	b.ReportMetric(float64(late.Microseconds())/float64(b.N), "µs-late/op")
+}
+
 // BenchmarkHubToFollower sends one change at a time through the window, the bus and a
 // follower, without etcd.
 func BenchmarkHubToFollower(b *testing.B) {

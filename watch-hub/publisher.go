@@ -36,9 +36,8 @@ const (
 // followers detect losses. It must be used by one goroutine.
 type publisher struct {
 	bus *nats.Conn
-	// held reports whether the hub's window has a change. On a bus of this process, followers read
-	// such changes from there, without a copy: messages only say that there are some. It is nil on
-	// another bus.
+	// held reports whether the hub's window has a change. On a bus of this process, followers are
+	// woken and read such changes from there, without a message or a copy. It is nil on another bus.
 	held   func(services.Change) bool
 	log    *slog.Logger
 	tracer *tracing.Tracer
@@ -52,10 +51,11 @@ type publisher struct {
 	broken bool     // a change since the last flush could not be published
 }
 
-// message is a sequence of changes of one type. Those that are held are not in data.
+// message is a sequence of changes of one type.
 type message struct {
 	subject string
-	data    []byte
+	data    []byte         // of the changes that are not held
+	held    bool           // whether there are others
 	spans   []tracing.Span // of the changes whose write was sampled
 }
 
@@ -78,7 +78,9 @@ func (p *publisher) add(c services.Change) {
 		m = &message{subject: changes.Subject(gr), data: p.buffer()}
 		p.open[gr] = m
 	}
-	if p.held == nil || !p.held(c) {
+	if p.held != nil && p.held(c) {
+		m.held = true
+	} else {
 		data, err := changes.AppendChange(m.data, c)
 		if err != nil {
 			p.fail("a change cannot be encoded", err)
@@ -124,13 +126,14 @@ func (p *publisher) flush(now time.Time) (whole bool) {
 	return whole
 }
 
-// send publishes a message. It fails if the message exceeds the server's limit.
+// send publishes a message, and wakes the followers of changes that are not in it. It fails if
+// the message exceeds the server's limit.
 func (p *publisher) send(m *message) {
-	if len(m.data) == 0 && p.held == nil {
-		return
+	if m.held {
+		bus.Wake(p.bus, m.subject) // who follows later replays what is in the window
 	}
 	var err error
-	if p.held == nil || bus.Followed(p.bus, m.subject) { // who follows later replays what is in the window
+	if len(m.data) > 0 {
 		err = p.publish(m.subject, m.data)
 	}
 	if err != nil {

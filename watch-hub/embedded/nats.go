@@ -51,18 +51,10 @@ func start(ctx context.Context, n *run.Node) error {
 	if !s.ReadyForConnections(startTimeout) {
 		return errors.New("NATS did not start")
 	}
-	conn, err := bus.Connect(n, "", nats.InProcessServer(InProcess{s}))
+	conn, err := bus.Connect(n, "", nats.InProcessServer(bus.NewLocal(s)))
 	if err != nil {
 		return fmt.Errorf("connecting to the embedded NATS: %w", err)
 	}
 	bus.Conn.Offer(n, conn)
 	return nil
 }
-
-// InProcess is a server without a port that knows who follows it, see bus.Followed.
-type InProcess struct{ *server.Server }
-
-// Followed reports whether anyone subscribes to a subject.
-func (s InProcess) Followed(subject string) bool { return s.GlobalAccount().Interest(subject) > 0 }
-
-var _ bus.Follower = InProcess{}

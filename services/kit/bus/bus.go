@@ -1,7 +1,7 @@
 // Package bus connects a service to NATS: the embedded server of the process, or the one
 // of --nats-url. NATS transports changes and stores nothing. Receivers detect lost
 // messages and request a replay (package changes), so this package does not retry
-// messages. It serves "Watch procedure".
+// messages. In one process, followers can be woken without a message. It serves "Watch procedure".
 package bus
 
 import (
@@ -43,23 +43,6 @@ func flags(fs *pflag.FlagSet) {
 	expiry.Flags(fs, expiry.Own, "nats-cert-file")
 	fs.String("nats-credentials-file", "", "`file` with the NATS user's JWT and seed")
 	fs.String("nats-nkey-seed-file", "", "`file` with the seed of the NATS user's nkey. Give the watch hub a user that may publish changes.> and use hubs.heartbeat, and readers users that may only subscribe to it")
-}
-
-// Private reports whether a connection is to the embedded server of this process, which
-// has no port, so that no other process can publish or subscribe.
-func Private(conn *nats.Conn) bool { return conn.Opts.InProcessServer != nil }
-
-// Follower is an embedded server that knows who follows it.
-type Follower interface {
-	// Followed reports whether anyone subscribes to a subject.
-	Followed(subject string) bool
-}
-
-// Followed reports whether anyone may receive what is published on a subject now. Only the
-// embedded server of this process knows.
-func Followed(conn *nats.Conn, subject string) bool {
-	server, knows := conn.Opts.InProcessServer.(Follower)
-	return !knows || server.Followed(subject)
 }
 
 // dial returns a connection without waiting for the server.

@@ -253,13 +253,8 @@ func (s *Stream) live() Batch {
 }
 
 // changes appends the changes of a message that continue the position. A gap or an
-// unreadable message requires a replay, and so does an empty one: on the bus of one process, the
-// hub sends no changes, and its followers read them without a copy.
+// unreadable message requires a replay.
 func (s *Stream) changes(list []services.Change, message []byte) []services.Change {
-	if len(message) == 0 {
-		s.behind = true
-		return list
-	}
 	decoded, err := decodeChanges(message)
 	if err != nil {
 		s.source.Opener.refuse(reasonMalformed, Subject(s.gr))
@@ -318,13 +313,16 @@ func (s *Stream) missing(through int64) {
 }
 
 // subscribe uses one channel for changes and progress, so that both arrive in the order
-// in which the hub published them.
+// in which the hub published them. In one process, the hub only wakes the follower, which then
+// reads the changes without a copy.
 func (s *Stream) subscribe(ctx context.Context) error {
 	conn := s.source.Bus
 	messages := make(chan *nats.Msg, channelLength)
 	connected := conn.StatusChanged(nats.CONNECTED)
 	var subscriptions []*nats.Subscription
+	sleep := bus.OnWake(conn, Subject(s.gr), s.inbox.lose)
 	end := func() {
+		sleep()
 		conn.RemoveStatusListener(connected)
 		for _, sub := range subscriptions {
 			_ = sub.Unsubscribe() // fails only when the connection is closed

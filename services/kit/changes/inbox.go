@@ -37,7 +37,7 @@ func (b *inbox) put(m *nats.Msg) {
 	b.wake()
 }
 
-// lose records that messages may be missing.
+// lose records that messages may be missing, or that there are changes without a message.
 func (b *inbox) lose() {
 	b.mu.Lock()
 	b.lost = true

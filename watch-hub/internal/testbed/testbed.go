@@ -21,9 +21,9 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.uber.org/zap"
 
+	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
-	"github.com/portico-platform/portico/watch-hub/embedded"
 )
 
 const startTimeout = 20 * time.Second
@@ -197,7 +197,7 @@ func (n *NATS) Connect() *nats.Conn {
 // ConnectPrivately returns a connection as that of one process with its embedded server.
 func (n *NATS) ConnectPrivately() *nats.Conn {
 	n.t.Helper()
-	conn, err := nats.Connect("", nats.InProcessServer(embedded.InProcess{Server: n.server}))
+	conn, err := nats.Connect("", nats.InProcessServer(bus.NewLocal(n.server)))
 	if err != nil {
 		n.t.Fatal(err)
 	}
