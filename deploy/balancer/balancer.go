@@ -229,22 +229,23 @@ func (b *balancer) join(d *door, client, server net.Conn) {
 	}()
 	ended := make(chan struct{})
 	go func() {
-		copyHalf(server, client)
+		// A front door that has closed its end may have sent responses before, which are still copied. One
+		// whose client is gone closes its end.
+		_, _ = io.Copy(server, client)
+		closeWrite(server)
 		close(ended)
 	}()
-	copyHalf(client, server)
+	if _, err := io.Copy(client, server); err != nil {
+		_ = client.Close()
+		_ = server.Close()
+	}
+	closeWrite(client)
 	<-ended
 }
 
-// copyHalf copies one direction and closes it for writing at its end. An error closes both
-// directions.
-func copyHalf(to, from net.Conn) {
-	if _, err := io.Copy(to, from); err != nil {
-		_ = to.Close()
-		_ = from.Close()
-		return
-	}
-	if half, ok := to.(interface{ CloseWrite() error }); ok {
+// closeWrite closes one direction of a connection.
+func closeWrite(conn net.Conn) {
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
 }

@@ -200,3 +200,64 @@ func TestADoorWithoutTrustIsNotUsed(t *testing.T) {
 		t.Errorf("%d are ready, and %v is used", b.ready(), first)
 	}
 }
+
+// TestTheLastResponseArrives: what a front door has sent before it closed its connection reaches a client
+// that reads it later, even if the client has sent more to the closed connection meanwhile.
+func TestTheLastResponseArrives(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	toDoor, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, toClient := net.Pipe() // has no buffer: nothing is copied before the client reads
+	b := newBalancer(slog.New(slog.DiscardHandler), nil, nil)
+	joined := make(chan struct{})
+	go func() {
+		defer close(joined)
+		defer toClient.Close()
+		b.join(&door{conns: map[net.Conn]struct{}{}}, toClient, toDoor)
+	}()
+	_ = client.SetDeadline(time.Now().Add(10 * time.Second))
+	const response = "the last response"
+	if _, err := io.WriteString(end, response[:1]); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 1, len(response))
+	if _, err := io.ReadFull(client, got); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(end, response[1:]); err != nil {
+		t.Fatal(err)
+	}
+	if err := end.Close(); err != nil {
+		t.Fatal(err)
+	}
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		for { // the first one is answered with a reset
+			if _, err := io.WriteString(client, "more"); err != nil {
+				return
+			}
+		}
+	}()
+	select { // the balancer closes the client's connection if it takes the reset for the end of all
+	case <-sent:
+	case <-time.After(100 * time.Millisecond):
+	}
+	rest, err := io.ReadAll(client)
+	if got = append(got, rest...); string(got) != response {
+		t.Errorf("%q, %v", got, err)
+	}
+	_ = client.Close()
+	<-sent
+	<-joined
+}
