@@ -123,11 +123,11 @@ func (s *signer) valid() (all []token) {
 }
 
 // token returns the token of a secret; false if it is incomplete, expired, or not for
-// signing.
+// signing. The original names sign with a secret of any length, as the controller of Kubernetes does.
 func (s *signer) token(secret *unstructured.Unstructured) (token, bool) {
 	t := token{id: text(secret, "token-id"), secret: text(secret, "token-secret")}
 	if secret.GetDeletionTimestamp() != nil || text(secret, "usage-bootstrap-signing") != "true" || secret.GetName() != "bootstrap-token-"+t.id ||
-		!tokenID.MatchString(t.id) || !tokenSecret.MatchString(t.secret) {
+		!tokenID.MatchString(t.id) || t.secret == "" || s.fullToken && !tokenSecret.MatchString(t.secret) {
 		return t, false
 	}
 	if text(secret, "expiration") == "" {
