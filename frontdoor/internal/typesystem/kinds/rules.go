@@ -24,6 +24,8 @@ type Rules struct {
 	// Optional ones need not be, although the document requires them.
 	Required []string `json:"required"`
 	Optional []string `json:"optional"`
+	// Absent are spec or status of a resource if it stays absent, rather than empty, until it is written.
+	Absent []string `json:"absent"`
 	// Fixed fields are immutable. The fields of Once are immutable once they are set.
 	// Mutable lists, for a later release, fields that are no longer immutable.
 	Fixed   []string `json:"fixed"`
@@ -148,6 +150,10 @@ func (f *Field) compile() (err error) {
 }
 
 func (r *Rules) IsOptional(name string) bool { return r != nil && slices.Contains(r.Optional, name) }
+
+// StaysAbsent reports whether an absent field is not added. The receiver may be nil.
+func (r *Rules) StaysAbsent(name string) bool { return r != nil && slices.Contains(r.Absent, name) }
+
 func (r *Rules) IsBlank(name string) bool {
 	return r != nil && r.Fields[name] != nil && r.Fields[name].Blank
 }

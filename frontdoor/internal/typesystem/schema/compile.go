@@ -245,7 +245,7 @@ func (e *Engine) fillObject(n *node, s *spec.Schema, r *kinds.Rules) {
 			}
 		}
 	}
-	n.addSpecAndStatus()
+	n.addSpecAndStatus(r)
 	for name, f := range n.fields {
 		// Empty managedFields request a reset, so they are kept for package fieldmanager.
 		f.omitEmpty = (f.kind == list || f.kind == dictionary) && !slices.Contains(s.Required, name) && name != "managedFields"
@@ -269,13 +269,13 @@ func (e *Engine) fillObject(n *node, s *spec.Schema, r *kinds.Rules) {
 }
 
 // addSpecAndStatus makes spec and status always present in resources: an absent spec is
-// validated like an empty one.
-func (n *node) addSpecAndStatus() {
+// validated like an empty one. The rules may except them.
+func (n *node) addSpecAndStatus(r *kinds.Rules) {
 	if n.fields["metadata"] == nil || n.fields["kind"] == nil {
 		return
 	}
 	for _, name := range []string{"spec", "status"} {
-		if f := n.fields[name]; f != nil && f.kind == object {
+		if f := n.fields[name]; f != nil && f.kind == object && !r.StaysAbsent(name) {
 			n.setPresent(name, nil)
 		}
 	}
