@@ -153,6 +153,7 @@ func TestBinding(t *testing.T) {
 	b.refused(services.ReasonNotFound, "bindings", binding("none", ""))
 	b.refused(services.ReasonInvalid, "bindings", `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"p"},"target":{"kind":"Pod","name":"n1"}}`)
 	b.refused(services.ReasonBadRequest, "bindings", binding("", ""))
+	b.refused(services.ReasonInvalid, "bindings", `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"p","labels":{"a b":"c"}},"target":{"kind":"Node","name":"n1"}}`)
 	b.refused(services.ReasonConflict, "pods/p/binding", binding("p", `,"uid":"another"`))
 	if _, err := b.post("pods/p/binding?dryRun=All", binding("p", "")); err != nil || tree.Text(b.read(pods, "p"), "spec", "nodeName") != "" {
 		t.Errorf("dry-run: %v", err)
@@ -245,6 +246,16 @@ func TestEvictionOfAnUnreadyPod(t *testing.T) {
 	b.refused(services.ReasonConflict, "pods/unready/eviction", eviction("v1", "unready", `,"deleteOptions":{"preconditions":{"resourceVersion":"1"}}`))
 	if _, err := b.post("pods/unready/eviction", eviction("v1", "unready", "")); err != nil || b.read(pods, "unready") != nil {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestLabelsOfBinding: a pod gets the labels of its binding.
+func TestLabelsOfBinding(t *testing.T) {
+	pod := map[string]any{"metadata": map[string]any{"labels": map[string]any{"a": "b", "c": "d"}}}
+	label(pod, map[string]string{"a": "x", "e": "f"})
+	label(pod, nil)
+	if want := map[string]any{"a": "x", "c": "d", "e": "f"}; !reflect.DeepEqual(tree.Object(pod, "metadata")["labels"], want) {
+		t.Errorf("%v", pod)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
@@ -38,8 +40,16 @@ func (h *Handlers) bind(w http.ResponseWriter, r *request.Request) error {
 		return err
 	}
 	err = h.Writes.Amend(r.Context(), writes.Amendment{Engine: r.Engine, Type: r.Engine.Types.Stored(pods), DryRun: a.options.DryRun,
-		Key:    resource.Key{GroupResource: pods, Namespace: r.Namespace, Name: binding.Name},
-		Change: func(object map[string]any) error { return h.assign(object, binding) }})
+		Key: resource.Key{GroupResource: pods, Namespace: r.Namespace, Name: binding.Name},
+		Change: func(object map[string]any) error {
+			if err := h.assign(object, binding); err != nil {
+				return err
+			}
+			if r.Engine.FeatureOn("PodTopologyLabelsAdmission") {
+				label(object, binding.Labels)
+			}
+			return nil
+		}})
 	if err != nil {
 		return err
 	}
@@ -53,6 +63,9 @@ func checkBinding(b *corev1.Binding) error {
 		causes = append(causes, services.StatusCause{Reason: services.CauseNotSupported, Field: "target.kind",
 			Message: fmt.Sprintf("Unsupported value: %q: supported values: \"Node\", \"<empty>\"", b.Target.Kind)})
 	}
+	for _, err := range metav1validation.ValidateLabels(b.Labels, field.NewPath("metadata", "labels")) {
+		causes = append(causes, services.StatusCause{Reason: services.CauseInvalid, Field: err.Field, Message: err.ErrorBody()})
+	}
 	if b.Target.Name == "" {
 		causes = append(causes, services.StatusCause{Reason: services.CauseRequired, Field: "target.name", Message: "Required value"})
 	}
@@ -63,6 +76,17 @@ func checkBinding(b *corev1.Binding) error {
 		return services.BadRequest("Name parameter required.")
 	}
 	return nil
+}
+
+// label adds the labels of a binding to the pod, such as those of the place of its node.
+func label(pod map[string]any, labels map[string]string) {
+	if len(labels) == 0 {
+		return
+	}
+	all := tree.Object(strategy.Metadata(pod), "labels")
+	for key, value := range labels {
+		all[key] = value
+	}
 }
 
 // assign writes the binding into the pod.

@@ -202,6 +202,7 @@ func TestLaterRules(t *testing.T) {
 		"subject's account":  {"flowcontrol.apiserver.platform.io/v1/flowschemas", `spec: {priorityLevelConfiguration: {name: a}, rules: [{subjects: [{kind: ServiceAccount, serviceAccount: {name: A, namespace: ""}}], nonResourceRules: [{verbs: ["*"], nonResourceURLs: ["*"]}]}]}`, "serviceAccount.namespace: Required value: must specify namespace for service account"},
 		"autoscaler":         {"autoscaling/v2/horizontalpodautoscalers", `spec: {maxReplicas: 2, scaleTargetRef: {kind: a, name: b}}`, "averageUtilization: 80"},
 		"template's image":   {"v1/podtemplates", `template: {spec: {volumes: [{name: v, image: {pullPolicy: Always}}], containers: [{name: a, image: b}]}}`, "-reference"},
+		"image's policy":     {"v1/podtemplates", `template: {spec: {volumes: [{name: v, image: {}}], containers: [{name: a, image: b}]}}`, "pullPolicy: IfNotPresent"},
 		"pod's image":        {"v1/pods", `{kind: Pod, spec: {volumes: [{name: v, image: {pullPolicy: Always}}], containers: [{name: a, image: b}]}}`, "spec.volumes[0].image.reference: Required value"},
 		"own generation":     {"v1/configmaps", `{metadata: {generation: -1}}`, "metadata.generation: Invalid value: -1: must be greater than or equal to 0"},
 		"part's generation":  {"v1/podtemplates", `template: {metadata: {generation: -1}, spec: {containers: [{name: a, image: b}]}}`, "-generation: Invalid"},

@@ -211,8 +211,12 @@ func imagePolicyOfVolume(m map[string]any, _ vocabulary.Vocabulary) {
 	}
 }
 
-// pullPolicy returns the default policy of an image: those tagged latest may change.
+// pullPolicy returns the default policy of an image: those tagged latest may change. No image
+// has no tag.
 func pullPolicy(image string) string {
+	if image == "" {
+		return "IfNotPresent"
+	}
 	name, _, pinned := strings.Cut(image, "@")
 	repository := name[strings.LastIndex(name, "/")+1:]
 	if _, tag, tagged := strings.Cut(repository, ":"); !pinned && !tagged || tag == "latest" {
