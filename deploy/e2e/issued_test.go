@@ -109,7 +109,7 @@ func (s *issuedSuite) startEtcdMember(t *testing.T, name string) {
 	}
 	client, peer := "https://"+s.addresses[name], "https://"+s.inside[name]
 	s.processes[name] = spawn(t, s.logs, filepath.Join(s.bin, "etcd-server"), "--name="+name, "--data-dir="+filepath.Join(s.data, name), "--log-level=warn",
-		"--listen-client-urls="+client, "--advertise-client-urls="+client, "--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer,
+		"--listen-client-urls="+client, "--listen-client-http-urls=https://127.0.0.1:0", "--advertise-client-urls="+client, "--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer,
 		"--initial-cluster="+strings.Join(members, ","), "--client-cert-auth", "--peer-client-cert-auth",
 		"--trusted-ca-file="+dir+"/etcd-ca.crt", "--cert-file="+dir+"/server.crt", "--key-file="+dir+"/server.key",
 		"--peer-trusted-ca-file="+dir+"/etcd-peers-ca.crt", "--peer-cert-file="+dir+"/peer.crt", "--peer-key-file="+dir+"/peer.key")

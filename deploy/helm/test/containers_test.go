@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -316,4 +317,27 @@ func TestFilesAreMounted(t *testing.T) {
 			t.Errorf("only %d files", checked)
 		}
 	})
+}
+
+// TestEtcdServesGRPCAlone: etcd has another port for HTTP, which is reached from within the pod and
+// with a certificate only, because its gateway acts with that of etcd.
+func TestEtcdServesGRPCAlone(t *testing.T) {
+	var checked atomic.Int64
+	t.Run("values", func(t *testing.T) { // returns after all of them
+		forEach(t, func(t *testing.T, objects rendered) {
+			for _, w := range workloads(objects) {
+				if w.component != "etcd" {
+					continue
+				}
+				checked.Add(1)
+				args := w.pod.Containers[0].Args
+				if !slices.Contains(args, "--listen-client-http-urls=https://127.0.0.1:2382") || !slices.Contains(args, "--client-cert-auth") {
+					t.Errorf("%s: %q", w.name, args)
+				}
+			}
+		})
+	})
+	if checked.Load() == 0 {
+		t.Error("no values have an etcd")
+	}
 }
