@@ -25,7 +25,9 @@ func starters(s *settings) (all []func(context.Context) (*target, error)) {
 		return func(work string) (*servers.Server, error) { return servers.StartPortico(program, work) }
 	}
 	apart := func(programs string) launch {
-		return func(work string) (*servers.Server, error) { return servers.StartProcesses(programs, s.permissions, work, 1) }
+		return func(work string) (*servers.Server, error) {
+			return servers.StartProcesses(programs, s.permissions, work, 1)
+		}
 	}
 	if s.processes != "" {
 		add("", "", s.pods, apart(s.processes))
