@@ -70,29 +70,7 @@ func Admission(t *testing.T, open func(*testing.T) services.Admission, example A
 			t.Errorf("a request that Validate rejects: %+v", got)
 		}
 	})
-	t.Run("what is validated early is valid", func(t *testing.T) {
-		r := example.Admitted
-		r.ValidateEarly = true
-		got, err := admission.Mutate(t.Context(), r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.ValidateEarly = false; got.Object != nil {
-			r.Object = got.Object
-		}
-		if _, err := admission.Validate(t.Context(), r); got.Validated && err != nil {
-			t.Errorf("validated, but then %v", err)
-		}
-		rejected := example.Rejected
-		_, before := admission.Mutate(t.Context(), rejected)
-		rejected.ValidateEarly = true
-		switch got, err := admission.Mutate(t.Context(), rejected); {
-		case (err == nil) != (before == nil):
-			t.Errorf("mutating says %v, and with early validation %v", before, err)
-		case err == nil && got.Validated:
-			t.Error("a rejected request was validated")
-		}
-	})
+	t.Run("what is validated early is valid", func(t *testing.T) { validatedEarly(t, admission, example) })
 	t.Run("what is rejected is a Status", func(t *testing.T) {
 		err := review(t.Context(), admission, example.Rejected)
 		var s *services.Status
@@ -110,6 +88,31 @@ func Admission(t *testing.T, open func(*testing.T) services.Admission, example A
 			t.Error("admitted")
 		}
 	})
+}
+
+func validatedEarly(t *testing.T, admission services.Admission, example AdmissionExample) {
+	t.Helper()
+	r := example.Admitted
+	r.ValidateEarly = true
+	got, err := admission.Mutate(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.ValidateEarly = false; got.Object != nil {
+		r.Object = got.Object
+	}
+	if _, err := admission.Validate(t.Context(), r); got.Validated && err != nil {
+		t.Errorf("validated, but then %v", err)
+	}
+	rejected := example.Rejected
+	_, before := admission.Mutate(t.Context(), rejected)
+	rejected.ValidateEarly = true
+	switch got, err := admission.Mutate(t.Context(), rejected); {
+	case (err == nil) != (before == nil):
+		t.Errorf("mutating says %v, and with early validation %v", before, err)
+	case err == nil && got.Validated:
+		t.Error("a rejected request was validated")
+	}
 }
 
 func review(ctx context.Context, admission services.Admission, r services.AdmissionRequest) error {

@@ -7,7 +7,6 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
-	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -24,12 +23,8 @@ func (h *Handlers) mutate(ctx context.Context, w *writeRequest, c *current, d de
 		a, d.tree, err = h.mutateJSON(ctx, w, c, d.tree, review)
 	}
 	a.review, a.warned = review, warned
-	if err != nil {
+	if err != nil || d.tree == nil {
 		return a, err
-	}
-	if d.tree == nil {
-		w.settled(a)
-		return a, nil
 	}
 	w.dedupOwnerReferences(d.tree, " after mutating admission happens; API server dedups owner references in 1.20+, "+
 		"and may reject such requests as early as 1.24; please fix your requests")
@@ -44,15 +39,7 @@ func (h *Handlers) mutate(ctx context.Context, w *writeRequest, c *current, d de
 	}
 	a, err = w.encoded(d.tree)
 	a.review = review
-	w.settled(a)
 	return a, err
-}
-
-// settled records what is left of the result of mutating admission.
-func (w *writeRequest) settled(a admitted) {
-	if w.bodyType == w.req.Type {
-		a.review.Settled(a.json, func() []services.OwnerType { return w.req.Engine.OwnerTypes(a.tree) })
-	}
 }
 
 // showsTree reports whether admission receives the object without encoding. What a subresource

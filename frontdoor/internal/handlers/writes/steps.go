@@ -231,6 +231,7 @@ func (h *Handlers) admit(ctx context.Context, w *writeRequest, c *current, d des
 	if a, err = h.mutate(ctx, w, c, d); err != nil {
 		return a, err
 	}
+	a.review.Settled(a.json, func() []services.OwnerType { return w.req.Engine.OwnerTypes(a.tree) })
 	if managedFields != nil {
 		strategy.Metadata(a.tree)["managedFields"] = managedFields
 	}
