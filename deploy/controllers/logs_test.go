@@ -35,17 +35,24 @@ var (
 	// failure matches a line at the level of errors: klog's of Kubernetes, and those of
 	// structured loggers.
 	failure = regexp.MustCompile(`^[EF]\d{4} |^panic: |"level":"ERROR"|\bERROR\b|level=ERROR`)
-	// expected matches what components log at this level beside the original as well, as a
-	// run with -original shows: two writers of one object have met; a controller has seen that
-	// its cache lacks its own write, and waits; pods have no metrics yet; there is no manifest
-	// of metrics.
-	expected = regexp.MustCompile(`the object has been modified; please apply your changes to the latest version|` +
-		`read version: \d+ is not as new as written version: \d+|` +
-		`unable to get metrics for resource cpu: no metrics returned from resource metrics API|did not receive metrics for targeted pods|The manifest file is empty, ignoring`)
-	// late matches what a controller logs that deletes a second time what it has deleted, because
-	// it looks into its cache microseconds after the response. docs/performance.md has the time
-	// until the event arrives, beside the original.
-	late = regexp.MustCompile(`(delete unused generated claim|Error deleting job from cronjob).* not found`)
+	// expected matches what components log at this level beside the original as well. The numbers
+	// are of ten minutes with -original, in which 327 rollouts changed ReplicaSets about 6,200 times, and
+	// 163 claims were made; docs/operations/controllers.md has those of Portico.
+	expected = regexp.MustCompile(strings.Join([]string{
+		// Two writers have met, or the cache lacks the previous write: 170 for a disruption budget, 3 for a CronJob.
+		`the object has been modified; please apply your changes to the latest version`,
+		// A controller has seen that its cache lacks its own write, and waits: 830 for ReplicaSets, 2 for jobs.
+		`read version: \d+ is not as new as written version: \d+`,
+		// A controller deletes a claim again that its cache still has: 31.
+		`delete unused generated claim .* not found`,
+		// The same for the jobs of a CronJob, by the same cause. It is rare: none; ten minutes of Portico had one.
+		`Error deleting job from cronjob.* not found`,
+		// Pods have no metrics yet: 25 and 1.
+		`unable to get metrics for resource cpu: no metrics returned from resource metrics API`,
+		`did not receive metrics for targeted pods`,
+		// There is no manifest of metrics: 1 for each program.
+		`The manifest file is empty, ignoring`,
+	}, "|"))
 )
 
 // varying is what differs between lines of one class.
@@ -64,12 +71,12 @@ func classes(lines []string) (list []string) {
 }
 
 // failures returns the lines at the level of errors: those that the original would not cause,
-// and those that it causes as well, or that are late.
+// and those that it causes as well.
 func (c *component) failures() (own, others []string) {
 	for line := range strings.SplitSeq(c.end(1<<30), "\n") {
 		switch {
 		case !failure.MatchString(line):
-		case expected.MatchString(line), late.MatchString(line):
+		case expected.MatchString(line):
 			others = append(others, line)
 		default:
 			own = append(own, line)

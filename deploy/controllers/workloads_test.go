@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -256,6 +258,7 @@ func (s *site) loaded(t *testing.T) {
 	if *load == 0 {
 		t.Skip("-load is not set")
 	}
+	changed := s.counted(t)
 	jobs := s.client.BatchV1().Jobs(namespace)
 	background := metav1.DeletePropagationBackground
 	ran := 0
@@ -282,7 +285,45 @@ func (s *site) loaded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("the Deployment was rolled %d times, with a job each", ran)
+	t.Logf("the Deployment was rolled %d times, with a job each; events: %v", ran, changed())
+}
+
+// counted counts the events of what the load changes, so that the errors of controllers can be
+// compared with their writes.
+func (s *site) counted(t *testing.T) (counts func() map[string]int) {
+	t.Helper()
+	ctx, options := t.Context(), metav1.ListOptions{}
+	events := map[string]int{}
+	var watches []watch.Interface
+	var counting sync.WaitGroup
+	var mu sync.Mutex
+	for name, start := range map[string]func(context.Context, metav1.ListOptions) (watch.Interface, error){
+		"replicasets": s.client.AppsV1().ReplicaSets(namespace).Watch, "poddisruptionbudgets": s.client.PolicyV1().PodDisruptionBudgets(namespace).Watch,
+		"resourceclaims": s.client.ResourceV1().ResourceClaims(namespace).Watch, "pods": s.client.CoreV1().Pods(namespace).Watch,
+	} {
+		w, err := start(ctx, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		watches = append(watches, w)
+		counting.Go(func() {
+			for e := range w.ResultChan() {
+				if e.Type == watch.Error { // the watch was stopped
+					continue
+				}
+				mu.Lock()
+				events[strings.ToLower(string(e.Type))+" "+name]++
+				mu.Unlock()
+			}
+		})
+	}
+	return func() map[string]int {
+		for _, w := range watches {
+			w.Stop()
+		}
+		counting.Wait()
+		return events
+	}
 }
 
 // loadJob returns a job of the load.
