@@ -104,6 +104,15 @@ func TestMutations(t *testing.T) {
 	if s := services.AsStatus(err); !services.IsReason(err, services.ReasonForbidden) || !strings.HasSuffix(s.Message, "2 default IngressClasses were found") {
 		t.Errorf("two default classes: %v", err)
 	}
+	// Later releases choose the newest, and of those the first by name.
+	later := cluster(t)
+	for name, created := range map[string]string{"old": "2026-01-01T00:00:00Z", "newer": "2026-02-01T00:00:00Z", "new": "2026-02-01T00:00:00Z"} {
+		later.Put(t, classes, fmt.Sprintf(`{metadata: {name: %s, creationTimestamp: "%s", annotations: {ingressclass.platform.io/is-default-class: "true"}}}`, name, created))
+	}
+	got, err := started(t, later, emulate136).Mutate(t.Context(), createOf("networking.platform.io", "ingresses", `{"spec":{}}`))
+	if err != nil || string(got.Object) != `{"spec":{"ingressClassName":"new"}}` {
+		t.Errorf("the newest default class: %s, %v", got.Object, err)
+	}
 }
 
 // TestClaimResize: a claim may be expanded if the class named by its annotation, or else

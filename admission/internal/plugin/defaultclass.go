@@ -1,8 +1,11 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
@@ -13,6 +16,7 @@ import (
 type Class struct {
 	Name    string
 	Default bool
+	Created string // in RFC 3339
 	// Expands is allowVolumeExpansion of a StorageClass.
 	Expands bool
 }
@@ -24,11 +28,12 @@ func parseClass(marks ...string) func(services.Object) (Class, error) {
 		var stored struct {
 			Metadata struct {
 				Annotations map[string]string `json:"annotations"`
+				Created     string            `json:"creationTimestamp"`
 			} `json:"metadata"`
 			AllowVolumeExpansion bool `json:"allowVolumeExpansion"`
 		}
 		err := json.Unmarshal(o.JSON, &stored)
-		class := Class{Name: o.Key.Name, Expands: stored.AllowVolumeExpansion}
+		class := Class{Name: o.Key.Name, Created: stored.Metadata.Created, Expands: stored.AllowVolumeExpansion}
 		for _, mark := range marks {
 			class.Default = class.Default || stored.Metadata.Annotations[mark] == "true"
 		}
@@ -45,6 +50,8 @@ type defaultClass struct {
 	resource string
 	// field of the spec and deprecated annotation that name a class.
 	field, annotation string
+	// newest chooses among several: the newest, and of those the first by name.
+	newest bool
 }
 
 func (p defaultClass) mutate(_ context.Context, r *review.Review) error {
@@ -61,21 +68,18 @@ func (p defaultClass) mutate(_ context.Context, r *review.Review) error {
 	if spec == nil || spec[p.field] != nil || annotated {
 		return nil
 	}
-	var chosen []string
-	for _, class := range p.classes.List("") {
-		if class.Default {
-			chosen = append(chosen, class.Name)
-		}
-	}
-	switch len(chosen) {
-	case 0:
+	chosen := slices.DeleteFunc(slices.Clone(p.classes.List("")), func(c Class) bool { return !c.Default })
+	switch {
+	case len(chosen) == 0:
 		return nil
-	case 1:
-		spec[p.field] = chosen[0]
-		r.Changed()
-		return nil
+	case len(chosen) > 1 && !p.newest:
+		return r.Forbid("Internal error occurred: %d default %s were found", len(chosen), p.kind)
 	}
-	return r.Forbid("Internal error occurred: %d default %s were found", len(chosen), p.kind)
+	spec[p.field] = slices.MinFunc(chosen, func(a, b Class) int {
+		return cmp.Or(strings.Compare(b.Created, a.Created), strings.Compare(a.Name, b.Name))
+	}).Name
+	r.Changed()
+	return nil
 }
 
 func (p defaultClass) concerns(r *review.Review) bool {

@@ -108,11 +108,11 @@ func Table(e Environment) []Plugin {
 	}}
 	storage := defaultClass{
 		classes: e.StorageClasses, kind: "StorageClasses", groups: []string{""}, resource: "persistentvolumeclaims",
-		field: "storageClassName", annotation: v.Qualified("volume.beta", "storage-class"),
+		field: "storageClassName", annotation: v.Qualified("volume.beta", "storage-class"), newest: !e.Release.Before(release.V136),
 	}
 	ingress := defaultClass{
 		classes: e.IngressClasses, kind: "IngressClasses", groups: []string{v.Group("networking."), "extensions"}, resource: "ingresses",
-		field: "ingressClassName", annotation: v.Qualified("", "ingress.class"),
+		field: "ingressClassName", annotation: v.Qualified("", "ingress.class"), newest: !e.Release.Before(release.V136),
 	}
 	csr := certificates{authz: e.Authz, group: v.Group("certificates."), clientSigner: v.Signers.Client}
 	priorities := priority{classes: e.PriorityClasses, store: e.Store, group: v.Group("scheduling.")}
