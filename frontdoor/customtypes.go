@@ -8,7 +8,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/backends"
 
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap/relocation"
-	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/amend"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
 	"github.com/portico-platform/portico/services"
@@ -86,7 +86,7 @@ func (d *door) rejectNames(ctx context.Context, name string) error {
 	t := e.Types.Stored(d.definitions())
 	write := e.Strategy(t)
 	write.Now = time.Now()
-	err := d.writes.Amend(ctx, writes.Amendment{Engine: e, Type: t, Key: resource.Key{GroupResource: d.definitions(), Name: name},
+	err := d.writes.Amend(ctx, amend.Amendment{Engine: e, Type: t, Key: resource.Key{GroupResource: d.definitions(), Name: name},
 		Change: func(object map[string]any) error {
 			write.Settle(object, maps.Clone(object))
 			return nil

@@ -7,7 +7,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap"
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap/autoupdate"
-	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/amend"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/tree"
@@ -52,7 +52,7 @@ func (w roleWriter) Create(ctx context.Context, d autoupdate.Default) error {
 
 // Change implements autoupdate.Writer.
 func (w roleWriter) Change(ctx context.Context, d autoupdate.Default, change func(map[string]any)) error {
-	return w.writes.Amend(ctx, writes.Amendment{Engine: w.door.types.Load().engine, Type: w.typeOf(d), Key: d.Key,
+	return w.writes.Amend(ctx, amend.Amendment{Engine: w.door.types.Load().engine, Type: w.typeOf(d), Key: d.Key,
 		Change: func(object map[string]any) error {
 			change(object)
 			return nil

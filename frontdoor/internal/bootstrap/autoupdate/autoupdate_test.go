@@ -14,6 +14,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap/autoupdate"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/handlertest"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/amend"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
@@ -52,7 +53,7 @@ func (b *bench) Create(ctx context.Context, d autoupdate.Default) error {
 
 func (b *bench) Change(ctx context.Context, d autoupdate.Default, change func(map[string]any)) error {
 	b.changes.Add(1)
-	return b.handlers.Amend(ctx, writes.Amendment{Engine: b.engine, Type: b.types[d.Object["kind"].(string)], Key: d.Key,
+	return b.handlers.Amend(ctx, amend.Amendment{Engine: b.engine, Type: b.types[d.Object["kind"].(string)], Key: d.Key,
 		Change: func(object map[string]any) error {
 			change(object)
 			return nil

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/client-go/transport"
 
-	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/amend"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
 	"github.com/portico-platform/portico/services"
@@ -233,7 +233,7 @@ func (h *Handlers) report(ctx context.Context, x *extension, c condition) error 
 	if !ok {
 		return nil // disabled by --runtime-config
 	}
-	err := h.Writes.Amend(ctx, writes.Amendment{Engine: e, Type: t, Key: resource.Key{GroupResource: h.resource(), Name: x.name},
+	err := h.Writes.Amend(ctx, amend.Amendment{Engine: e, Type: t, Key: resource.Key{GroupResource: h.resource(), Name: x.name},
 		Change: func(object map[string]any) error {
 			if tree.Text(object, "metadata", "uid") != x.uid {
 				return nil

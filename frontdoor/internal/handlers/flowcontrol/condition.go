@@ -7,7 +7,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/amend"
 	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conditions"
@@ -50,7 +50,7 @@ func (k *Keeper) report(ctx context.Context, f stored[fairness.Flow]) error {
 			return nil
 		}
 	}
-	return k.amend(ctx, typeOf(k.Vocabulary, flowKind), f.spec.Name, func(a writes.Amendment, object map[string]any) error {
+	return k.amend(ctx, typeOf(k.Vocabulary, flowKind), f.spec.Name, func(a amend.Amendment, object map[string]any) error {
 		if tree.Text(object, "metadata", "uid") != f.spec.UID || tree.Text(object, "spec", "priorityLevelConfiguration", "name") != f.spec.Level {
 			return nil // another one: the next pass has it
 		}
@@ -70,7 +70,7 @@ func (k *Keeper) report(ctx context.Context, f stored[fairness.Flow]) error {
 }
 
 // apply applies a condition to the status of a FlowSchema, as Kubernetes does since it can.
-func apply(ctx context.Context, a writes.Amendment, object, c map[string]any) error {
+func apply(ctx context.Context, a amend.Amendment, object, c map[string]any) error {
 	body, err := tree.Encode(map[string]any{"apiVersion": a.Type.APIVersion(), "kind": a.Type.Kind, "metadata": map[string]any{"name": a.Key.Name},
 		"status": map[string]any{"conditions": []any{c}}})
 	if err != nil {

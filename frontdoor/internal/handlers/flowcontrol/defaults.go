@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"strconv"
 
-	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/amend"
 	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/tree"
@@ -72,7 +72,7 @@ func (k *Keeper) restore(ctx context.Context, w wanted) error {
 	if (same || !updates) && noted {
 		return nil
 	}
-	err := k.amend(ctx, typeOf(k.Vocabulary, w.kind), w.name, func(_ writes.Amendment, object map[string]any) error {
+	err := k.amend(ctx, typeOf(k.Vocabulary, w.kind), w.name, func(_ amend.Amendment, object map[string]any) error {
 		metadata := maps.Clone(tree.Child(object, "metadata"))
 		if updates && !same {
 			object["spec"] = tree.Copy(w.Object["spec"])

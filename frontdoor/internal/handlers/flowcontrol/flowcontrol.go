@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/amend"
 	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/services"
@@ -195,13 +196,13 @@ func (k *Keeper) pass(ctx context.Context) error {
 }
 
 // amend changes an object; one that has been deleted since is not an error.
-func (k *Keeper) amend(ctx context.Context, gr resource.GroupResource, name string, change func(writes.Amendment, map[string]any) error) error {
+func (k *Keeper) amend(ctx context.Context, gr resource.GroupResource, name string, change func(amend.Amendment, map[string]any) error) error {
 	e := k.Engine()
 	t := e.Types.Stored(gr)
 	if t == nil {
 		return nil // disabled by --runtime-config
 	}
-	a := writes.Amendment{Engine: e, Type: t, Key: resource.Key{GroupResource: gr, Name: name}}
+	a := amend.Amendment{Engine: e, Type: t, Key: resource.Key{GroupResource: gr, Name: name}}
 	a.Change = func(object map[string]any) error { return change(a, object) }
 	err := k.Writes.Amend(ctx, a)
 	if services.IsReason(err, services.ReasonNotFound) {

@@ -13,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/flowcontrol"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/handlertest"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/amend"
 	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
@@ -115,7 +116,7 @@ func (b *bench) get(gr resource.GroupResource, name string) map[string]any {
 
 func (b *bench) edit(gr resource.GroupResource, name string, change func(map[string]any)) {
 	b.Helper()
-	err := b.handlers.Amend(b.Context(), writes.Amendment{Engine: b.engine, Type: b.engine.Types.Stored(gr), Key: resource.Key{GroupResource: gr, Name: name},
+	err := b.handlers.Amend(b.Context(), amend.Amendment{Engine: b.engine, Type: b.engine.Types.Stored(gr), Key: resource.Key{GroupResource: gr, Name: name},
 		Change: func(object map[string]any) error { change(object); return nil }})
 	if err != nil {
 		b.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/amend"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
@@ -81,7 +81,7 @@ func (k versionKeeper) correct(ctx context.Context, e *typesystem.Engine, t *cat
 }
 
 func (k versionKeeper) amend(ctx context.Context, e *typesystem.Engine, t *catalogue.Type, key resource.Key, u update) error {
-	err := k.Writes.Amend(ctx, writes.Amendment{Engine: e, Type: t, Key: key, Change: func(object map[string]any) error {
+	err := k.Writes.Amend(ctx, amend.Amendment{Engine: e, Type: t, Key: key, Change: func(object map[string]any) error {
 		u.apply(object)
 		return nil
 	}})

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/amend"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
@@ -93,7 +94,7 @@ func (r *Recorder) record(ctx context.Context, t services.LegacyToken) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	err := r.Writes().Amend(ctx, writes.Amendment{Engine: e, Type: secrets, Key: t.Secret, Change: func(secret map[string]any) error {
+	err := r.Writes().Amend(ctx, amend.Amendment{Engine: e, Type: secrets, Key: t.Secret, Change: func(secret map[string]any) error {
 		meta := strategy.Metadata(secret)
 		if meta["uid"] != t.UID {
 			return errReplaced

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/amend"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
@@ -102,7 +103,7 @@ func (k Keeper) correct(ctx context.Context, e *typesystem.Engine, t *catalogue.
 	if err != nil || tree.Equal(stored["spec"], object["spec"]) {
 		return err
 	}
-	err = k.Writes.Amend(ctx, writes.Amendment{Engine: e, Type: t, Key: o.Key, Change: func(stored map[string]any) error {
+	err = k.Writes.Amend(ctx, amend.Amendment{Engine: e, Type: t, Key: o.Key, Change: func(stored map[string]any) error {
 		stored["spec"] = tree.Copy(object["spec"])
 		return nil
 	}})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/amend"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
@@ -156,7 +157,7 @@ func (k Keeper) defaultRange(t *catalogue.Type) map[string]any {
 
 // mark sets the condition and the finalizer of a new ServiceCIDR.
 func (k Keeper) mark(ctx context.Context, t *catalogue.Type, key resource.Key) error {
-	err := k.Writes.Amend(ctx, writes.Amendment{Engine: k.Engine(), Type: t, Key: key, Change: func(object map[string]any) error {
+	err := k.Writes.Amend(ctx, amend.Amendment{Engine: k.Engine(), Type: t, Key: key, Change: func(object map[string]any) error {
 		metadata := tree.Object(object, "metadata")
 		if finalizers := tree.Texts(metadata, "finalizers"); !slices.Contains(finalizers, k.finalizer()) {
 			metadata["finalizers"] = append(slices.Clone(tree.List(metadata, "finalizers")), k.finalizer())
@@ -190,7 +191,7 @@ func (k Keeper) letGo(ctx context.Context, t *catalogue.Type, r serviceRange, al
 	if r.alone {
 		_, err = k.Store.Delete(ctx, services.DeleteRequest{Key: r.key, Revision: r.revision})
 	} else {
-		err = k.Writes.Amend(ctx, writes.Amendment{Engine: k.Engine(), Type: t, Key: r.key, Change: func(object map[string]any) error {
+		err = k.Writes.Amend(ctx, amend.Amendment{Engine: k.Engine(), Type: t, Key: r.key, Change: func(object map[string]any) error {
 			metadata := tree.Object(object, "metadata")
 			metadata["finalizers"] = slices.DeleteFunc(slices.Clone(tree.List(metadata, "finalizers")), func(f any) bool { return f == k.finalizer() })
 			return nil

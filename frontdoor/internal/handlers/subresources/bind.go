@@ -9,7 +9,7 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/amend"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conditions"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
@@ -39,7 +39,7 @@ func (h *Handlers) bind(w http.ResponseWriter, r *request.Request) error {
 	if err := checkBinding(binding); err != nil { // admission may have changed it
 		return err
 	}
-	err = h.Writes.Amend(r.Context(), writes.Amendment{Engine: r.Engine, Type: r.Engine.Types.Stored(pods), DryRun: a.options.DryRun,
+	err = h.Writes.Amend(r.Context(), amend.Amendment{Engine: r.Engine, Type: r.Engine.Types.Stored(pods), DryRun: a.options.DryRun,
 		Key: resource.Key{GroupResource: pods, Namespace: r.Namespace, Name: binding.Name},
 		Change: func(object map[string]any) error {
 			if err := h.assign(object, binding); err != nil {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/amend"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conditions"
@@ -108,7 +109,7 @@ func (h *Handlers) announce(a *action, options *metav1.DeleteOptions, dryRun boo
 		return options, nil
 	}
 	var marked services.Object
-	err := h.Writes.Amend(a.Context(), writes.Amendment{Engine: a.Engine, Type: a.Engine.Types.Stored(pods), Key: a.Key(),
+	err := h.Writes.Amend(a.Context(), amend.Amendment{Engine: a.Engine, Type: a.Engine.Types.Stored(pods), Key: a.Key(),
 		Preconditions: options.Preconditions, Amended: &marked,
 		Change: func(pod map[string]any) error {
 			condition := conditions.New(string(corev1.DisruptionTarget), "True", "EvictionByEvictionAPI", "Eviction API: evicting")
@@ -158,7 +159,7 @@ func (h *Handlers) spend(ctx context.Context, a *action, pod map[string]any, dry
 	case len(matching) > 1:
 		return "", fmt.Errorf("pod %q has more than one pod disruption budget, which eviction does not support", a.Name)
 	}
-	err = h.Writes.Amend(ctx, writes.Amendment{Engine: a.Engine, Type: t, Key: matching[0], DryRun: dryRun,
+	err = h.Writes.Amend(ctx, amend.Amendment{Engine: a.Engine, Type: t, Key: matching[0], DryRun: dryRun,
 		Change: func(budget map[string]any) (err error) {
 			uncounted, err = h.decrement(budget, pod)
 			return err

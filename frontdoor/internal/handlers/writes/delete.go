@@ -12,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/races"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
@@ -146,7 +147,7 @@ func (h *Handlers) readDeletion(w http.ResponseWriter, r *request.Request) (*del
 // remove deletes an object or marks it as deleted; removed reports which. It retries after
 // conflicts with other writers. A precondition on the resourceVersion then fails.
 func (h *Handlers) remove(ctx context.Context, x *deletion, key resource.Key) (object services.Object, removed bool, err error) {
-	err = services.RetryLost(ctx, raced, func() error {
+	err = services.RetryLost(ctx, races.Lost, func() error {
 		object, removed, err = h.removeOnce(ctx, x, key)
 		return err
 	})
@@ -186,7 +187,7 @@ func (h *Handlers) removeOnce(ctx context.Context, x *deletion, key resource.Key
 		if err == nil {
 			gone, err = x.ended(ctx, gone, next)
 		}
-		return gone, err == nil, asRaced(err)
+		return gone, err == nil, races.Mark(err)
 	}
 	return h.markDeleted(ctx, x, current, next)
 }
@@ -216,7 +217,7 @@ func (h *Handlers) markDeleted(ctx context.Context, x *deletion, current service
 		return current, false, nil
 	}
 	updated, err := h.Store.Update(ctx, services.UpdateRequest{Key: current.Key, Revision: current.Revision, Content: content})
-	return updated, false, asRaced(err)
+	return updated, false, races.Mark(err)
 }
 
 // admit runs mutating and validating admission. Mutations of a deleted object have no

@@ -5,6 +5,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/races"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/repeats"
 	"github.com/portico-platform/portico/services"
 )
@@ -49,7 +50,7 @@ func (h *Handlers) counts(ctx context.Context, w *writeRequest, c *current, r re
 	switch {
 	case !c.cached || r.err == nil && r.out.swapped:
 		return true
-	case raced(r.err):
+	case races.Lost(r.err):
 		return false
 	case r.err != nil && !refused(r.err):
 		return true

@@ -7,63 +7,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/amend"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// Amendment is a change of an object that follows from a request to another object or
-// subresource. Admission has reviewed that request, so it does not review the change.
-type Amendment struct {
-	Engine *typesystem.Engine
-	Type   *catalogue.Type
-	Key    resource.Key
-	DryRun bool
-	// Preconditions are those of the change; nil for none. Amend returns Conflict (409) for an
-	// object that does not have them.
-	Preconditions *metav1.Preconditions
-	// Amended receives the stored object, unless it is nil or nothing is stored.
-	Amended *services.Object
-	// Change changes the object, in the version of Type. It is called again with the
-	// newer object after a conflict with another writer. Amend returns its error.
-	Change func(object map[string]any) error
-}
-
-// Amend applies the change and retries it after conflicts. It returns NotFound (404) if
-// the object does not exist.
-func (h *Handlers) Amend(ctx context.Context, a Amendment) error {
-	return services.RetryLost(ctx, raced, func() error { return h.amendOnce(ctx, a) })
-}
-
-func (h *Handlers) amendOnce(ctx context.Context, a Amendment) error {
-	current, err := h.Store.Get(ctx, services.GetRequest{Key: a.Key})
-	if err != nil {
-		return err
-	}
-	if err := strategy.CheckPreconditions(a.Type, a.Preconditions, current); err != nil {
-		return err
-	}
-	object, err := a.Engine.DecodeStored(ctx, current, a.Type)
-	if err != nil {
-		return err
-	}
-	if err := a.Change(object); err != nil || a.DryRun {
-		return err
-	}
-	content, err := a.Engine.Content(ctx, object, nil, a.Type)
-	if err != nil || tree.IsVersion(current.JSON, content.JSON, current.Revision) {
-		return err
-	}
-	stored, err := h.Store.Update(ctx, services.UpdateRequest{Key: a.Key, Revision: current.Revision, Content: content})
-	if err == nil && a.Amended != nil {
-		*a.Amended = stored
-	}
-	return asRaced(err)
-}
+// Amend applies a change that follows from a request, see amend.Amendment.
+func (h *Handlers) Amend(ctx context.Context, a amend.Amendment) error { return a.Apply(ctx, h.Store) }
 
 // Ensure applies the change to the stored object with the type, namespace and name of the
 // given one, or creates the given one with the change. It does nothing if the type is not
@@ -74,7 +27,7 @@ func (h *Handlers) Ensure(ctx context.Context, e *typesystem.Engine, object map[
 		return nil // disabled by --runtime-config
 	}
 	key := resource.Key{GroupResource: t.GroupResource(), Namespace: tree.Text(object, "metadata", "namespace"), Name: tree.Text(object, "metadata", "name")}
-	err := h.Amend(ctx, Amendment{Engine: e, Type: t, Key: key, Change: change})
+	err := h.Amend(ctx, amend.Amendment{Engine: e, Type: t, Key: key, Change: change})
 	if !services.IsReason(err, services.ReasonNotFound) {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/races"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
@@ -85,7 +86,7 @@ type stored struct {
 	swapped bool
 }
 
-// attempt runs the steps of a write once. It returns errRaced if the result is discarded,
+// attempt runs the steps of a write once. It returns races.Err if the result is discarded,
 // see fastPath.
 func (h *Handlers) attempt(ctx context.Context, w *writeRequest, newest bool) (out stored, err error) {
 	c := &current{now: time.Now(), cached: !newest && mayUseCache(w)}
@@ -94,7 +95,7 @@ func (h *Handlers) attempt(ctx context.Context, w *writeRequest, newest bool) (o
 		out, err = h.advance(ctx, w, c)
 	}
 	if !h.counts(ctx, w, c, result{out, err}) {
-		return stored{}, errRaced
+		return stored{}, races.Err
 	}
 	return out, err
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/races"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
@@ -37,7 +38,7 @@ func (h *Handlers) commit(ctx context.Context, w *writeRequest, c *current, v va
 		out, err = h.store(ctx, w, c, v)
 	}
 	if serviceips.Lost(err) {
-		err = asRaced(err)
+		err = races.Mark(err)
 	}
 	switch {
 	case err == nil:
@@ -51,7 +52,7 @@ func (h *Handlers) commit(ctx context.Context, w *writeRequest, c *current, v va
 // refused reports whether the error means that the store did not write the object.
 func refused(err error) bool {
 	var s *services.Status
-	return raced(err) || errors.As(err, &s) &&
+	return races.Lost(err) || errors.As(err, &s) &&
 		(s.Code >= http.StatusBadRequest && s.Code < http.StatusInternalServerError || s.Code == http.StatusServiceUnavailable)
 }
 
@@ -128,7 +129,7 @@ func (h *Handlers) taken(ctx context.Context, w *writeRequest, key resource.Key)
 // raced marks a lost compare-and-swap for another attempt if the write is unconditional.
 func (w *writeRequest) raced(err error) error {
 	if w.unconditional {
-		return asRaced(err)
+		return races.Mark(err)
 	}
 	return err
 }

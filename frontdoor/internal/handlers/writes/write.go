@@ -2,12 +2,11 @@ package writes
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/races"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/repeats"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
@@ -151,28 +150,12 @@ func (h *Handlers) write(ctx context.Context, w *writeRequest) (out stored, err 
 // one may succeed. For a create that includes a generated name that is taken.
 func (w *writeRequest) lost(err error) bool {
 	switch {
-	case raced(err):
+	case races.Lost(err):
 		return true
 	case services.IsReason(err, services.ReasonAlreadyExists):
 		return w.req.Verb == "create" && !w.named || w.req.Verb == "patch" || w.req.Verb == "update"
 	}
 	return false
-}
-
-// errRaced is the error of an attempt that conflicts with another writer although the
-// request is unconditional, or whose result is discarded, see fastPath.
-var errRaced = errors.New("another writer was faster")
-
-// raced reports whether an error is errRaced.
-func raced(err error) bool { return errors.Is(err, errRaced) }
-
-// asRaced marks a lost compare-and-swap. The error still is a Conflict (409), which the
-// client gets if no further attempt follows.
-func asRaced(err error) error {
-	if services.IsConflict(err) {
-		return fmt.Errorf("%w: %w", errRaced, err)
-	}
-	return err
 }
 
 // applied returns the error of a response to a write that the store has made, without
