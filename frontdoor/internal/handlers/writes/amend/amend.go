@@ -1,4 +1,5 @@
-// Package amend changes stored objects as a consequence of requests to others.
+// Package amend changes stored objects as a consequence of requests to other objects or subresources,
+// such as the pod of an eviction. It reads the newest state and attempts a lost write again.
 package amend
 
 import (
