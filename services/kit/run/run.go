@@ -153,7 +153,7 @@ func Start(ctx context.Context, app App, args []string) (*Running, error) {
 	began := time.Now()
 	ctx, r.process.abandon = context.WithCancelCause(ctx)
 	defer r.process.abandon(nil)
-	r.status.Serve(r.process.fail)
+	r.status.Serve(func(err error) { r.process.fail(fmt.Errorf("serving on --status-address: %w", err)) })
 	for _, s := range app.Services {
 		if s.Prepare != nil {
 			s.Prepare(r.node(s))
