@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,11 +44,35 @@ type listWatch struct{ *cache.ListWatch }
 func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
 // Go runs a loop of the worker, as Node.Go does. Informers and reflectors that get its context
-// write to the log of the process, in its format.
+// write to the log of the process, in its format, until the context ends.
 func Go(n *run.Node, what string, loop func(context.Context) error) {
 	n.Go(what, func(ctx context.Context) error {
-		return loop(klog.NewContext(ctx, logr.FromSlogHandler(n.Log.Handler())))
+		return loop(klog.NewContext(ctx, logr.FromSlogHandler(whileRunning{n.Log.Handler(), ctx})))
 	})
+}
+
+// whileRunning logs nothing once its context has ended: then all watches fail.
+type whileRunning struct {
+	slog.Handler
+	ctx context.Context
+}
+
+// Handle implements slog.Handler.
+func (h whileRunning) Handle(ctx context.Context, r slog.Record) error {
+	if h.ctx.Err() != nil {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h whileRunning) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return whileRunning{h.Handler.WithAttrs(attrs), h.ctx}
+}
+
+// WithGroup implements slog.Handler.
+func (h whileRunning) WithGroup(name string) slog.Handler {
+	return whileRunning{h.Handler.WithGroup(name), h.ctx}
 }
 
 // Ready returns a health check that passes when an informer has synced.

@@ -69,7 +69,9 @@ func ownSelector(c *rules.Check, m, old map[string]any, where *field.Path) {
 			c.Invalid(at.Entry(name), labels, must)
 		}
 	}
-	if selector := rules.Object(spec, "selector"); !rules.Selects(selector, own) {
+	// A Job of a later release has the selector of that one.
+	kept := old != nil && rules.Same(spec["selector"], rules.Object(old, "spec")["selector"])
+	if selector := rules.Object(spec, "selector"); !kept && !rules.Selects(selector, own) {
 		c.Invalid(where.Field("selector"), selector, "`selector` not auto-generated")
 	}
 }
