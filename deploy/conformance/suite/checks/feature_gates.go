@@ -49,7 +49,8 @@ func featureGates() {
 		t.POST(t.In("pods"), Pod("a")).OK()
 		o := t.PATCH(MergePatch, t.In("pods")+"/a/ephemeralcontainers", `{spec: {ephemeralContainers: [{name: e, image: e}]}}`).OK().Obj()
 		t.Eq("ephemeral container", o.Str("spec.ephemeralContainers.0.name"), "e")
-		t.POST(t.In("autoscaling/v1/horizontalpodautoscalers"), `{apiVersion: autoscaling/v1, kind: HorizontalPodAutoscaler, metadata: {name: a},
-  spec: {scaleTargetRef: {kind: Deployment, name: a, apiVersion: apps/v1}, minReplicas: 0, maxReplicas: 2}}`).OK()
+		t.POST(t.In("autoscaling/v2beta2/horizontalpodautoscalers"), `{apiVersion: autoscaling/v2beta2, kind: HorizontalPodAutoscaler, metadata: {name: a},
+  spec: {scaleTargetRef: {kind: Deployment, name: a, apiVersion: apps/v1}, minReplicas: 0, maxReplicas: 2,
+    metrics: [{type: External, external: {metric: {name: queue}, target: {type: Value, value: 1}}}]}}`).OK()
 	}, On(NoApply), PlatformOnly("newer releases have other gates"))
 }
