@@ -184,7 +184,8 @@ func (d *door) renderError(a *answer, r *request.Request, err error) {
 		}
 		panic(http.ErrAbortHandler)
 	}
-	status := r.Named(services.AsStatus(err))
+	err = r.Named(err)
+	status := services.AsStatus(err)
 	if status.Code < http.StatusBadRequest || status.Code > maxErrorStatus {
 		// Not an HTTP error status: writing it would close the connection.
 		err = fmt.Errorf("a component returned the status code %d: %v", status.Code, err) //nolint:errorlint // AsStatus must not find its code

@@ -181,7 +181,7 @@ func TestNamed(t *testing.T) {
 		"no type":      {nil, services.NotFound("", "events", "a"), `events "a" not found`},
 		"conflict":     {shared, services.Conflict("", "events", "a", "why"), `Operation cannot be fulfilled on events "a": why`},
 	} {
-		if got := (&Request{Type: c.of}).Named(c.err); got.Message != c.want {
+		if got := services.AsStatus((&Request{Type: c.of}).Named(c.err)); got.Message != c.want {
 			t.Errorf("%s: %s, want %s", name, got.Message, c.want)
 		}
 	}

@@ -171,10 +171,11 @@ func (r *Request) Key() resource.Key {
 
 // Named returns a NotFound (404) of the store under the group of the request, if groups share the
 // objects; other errors as they are.
-func (r *Request) Named(s *services.Status) *services.Status {
+func (r *Request) Named(err error) error {
+	s := services.AsStatus(err)
 	if r.Type == nil || r.Type.Group == r.Type.Key.Group || s.Reason != services.ReasonNotFound ||
 		s.Details == nil || s.Details.Group != r.Type.Key.Group || s.Details.Kind != r.Type.Key.Resource {
-		return s
+		return err
 	}
 	return services.NotFound(r.Type.Group, r.Type.Resource, s.Details.Name)
 }
