@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/pods/podspec"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -36,11 +37,9 @@ func unmaskedProc(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if m["hostUsers"] == false {
 		return
 	}
-	for _, list := range [...]string{"initContainers", "containers", "ephemeralContainers"} {
-		for i, container := range rules.Objects(m, list) {
-			if how := rules.Object(container, "securityContext")["procMount"]; how == "Unmasked" {
-				c.Invalid(at.Field(list).Item(i).Field("securityContext").Field("procMount"), how, "`hostUsers` must be false to use `Unmasked`")
-			}
+	for place, container := range podspec.Containers(m) {
+		if how := rules.Object(container, "securityContext")["procMount"]; how == "Unmasked" {
+			c.Invalid(place.In(at).Field("securityContext").Field("procMount"), how, "`hostUsers` must be false to use `Unmasked`")
 		}
 	}
 }
@@ -114,11 +113,9 @@ func claimedResources(c *rules.Check, m, _ map[string]any, at *field.Path) {
 			names[name] = true
 		}
 	}
-	for _, list := range [...]string{"initContainers", "containers", "ephemeralContainers"} {
-		for i, container := range rules.Objects(m, list) {
-			if claims := rules.Objects(rules.Object(container, "resources"), "claims"); len(claims) > 0 {
-				useClaims(c, claims, names, at.Field(list).Item(i).Field("resources").Field("claims"))
-			}
+	for place, container := range podspec.Containers(m) {
+		if claims := rules.Objects(rules.Object(container, "resources"), "claims"); len(claims) > 0 {
+			useClaims(c, claims, names, place.In(at).Field("resources").Field("claims"))
 		}
 	}
 }
@@ -232,18 +229,18 @@ func hostnameOverride(c *rules.Check, m, _ map[string]any, at *field.Path) {
 // filesOfVolumes checks that variables from files come from volumes that end with the pod.
 func filesOfVolumes(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	volumes := volumesOf(c, m)
-	for _, list := range [...]string{"initContainers", "containers", "ephemeralContainers"} {
-		for i, container := range rules.Objects(m, list) {
-			for j, variable := range rules.Objects(container, "env") {
-				name := rules.Text(rules.Object(variable, "valueFrom", "fileKeyRef"), "volumeName")
-				at := at.Field(list).Item(i).Field("env").Item(j).Field("valueFrom").Field("fileKeyRef").Field("volumeName")
-				switch volume := volumes[name]; {
-				case rules.Object(variable, "valueFrom", "fileKeyRef") == nil:
-				case volume == nil:
-					c.NotFound(at, name)
-				case volume["emptyDir"] == nil:
-					c.Invalid(at, name, "referenced volume must be of type emptyDir")
-				}
+	for place, container := range podspec.Containers(m) {
+		for i, variable := range rules.Objects(container, "env") {
+			file := rules.Object(variable, "valueFrom", "fileKeyRef")
+			if file == nil {
+				continue
+			}
+			name, at := rules.Text(file, "volumeName"), place.In(at).Field("env").Item(i).Field("valueFrom").Field("fileKeyRef").Field("volumeName")
+			switch volume := volumes[name]; {
+			case volume == nil:
+				c.NotFound(at, name)
+			case volume["emptyDir"] == nil:
+				c.Invalid(at, name, "referenced volume must be of type emptyDir")
 			}
 		}
 	}

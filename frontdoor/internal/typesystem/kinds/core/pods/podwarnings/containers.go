@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/pods/podspec"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -12,16 +13,14 @@ import (
 func containerWarnings(c *rules.Check, m map[string]any, at *field.Path) {
 	amounts(c, rules.Object(m, "overhead"), at.Field("overhead"))
 	ports := ports{c, map[string][]port{}, map[string]string{}}
-	for _, list := range [...]string{"initContainers", "containers", "ephemeralContainers"} {
-		for i, container := range rules.Objects(m, list) {
-			at := at.Field(list).Item(i)
-			for _, part := range [...]string{"limits", "requests"} {
-				amounts(c, rules.Object(container, "resources", part), at.Field("resources").Field(part))
-			}
-			variables(c, rules.Objects(container, "env"), at.Field("env"))
-			for j, one := range rules.Objects(container, "ports") {
-				ports.add(one, at.Field("ports").Item(j))
-			}
+	for place, container := range podspec.Containers(m) {
+		at := place.In(at)
+		for _, part := range [...]string{"limits", "requests"} {
+			amounts(c, rules.Object(container, "resources", part), at.Field("resources").Field(part))
+		}
+		variables(c, rules.Objects(container, "env"), at.Field("env"))
+		for i, one := range rules.Objects(container, "ports") {
+			ports.add(one, at.Field("ports").Item(i))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/pods/podspec"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services/release"
@@ -61,10 +62,8 @@ func running(c *rules.Check, m map[string]any, at *field.Path) {
 // containerNames returns the names of all containers of a pod.
 func containerNames(spec map[string]any) map[string]bool {
 	names := map[string]bool{}
-	for _, list := range [...]string{"initContainers", "containers", "ephemeralContainers"} {
-		for _, container := range rules.Objects(spec, list) {
-			names[rules.Text(container, "name")] = true
-		}
+	for _, container := range podspec.Containers(spec) {
+		names[rules.Text(container, "name")] = true
 	}
 	return names
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/pods/podspec"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services/release"
@@ -22,13 +23,13 @@ func syncAppArmor(w kinds.Write, pod, _ map[string]any) {
 	}
 	prefix, annotations := armourPrefix(w.Vocabulary), rules.Object(pod, "metadata", "annotations")
 	ofPod := rules.Object(spec, "securityContext", "appArmorProfile")
-	eachContainer(spec, nil, func(container map[string]any, _ *field.Path) {
+	for _, container := range podspec.Containers(spec) {
 		profile := profileOfName(rules.Text(annotations, prefix+rules.Text(container, "name")))
 		own := rules.Object(container, "securityContext", "appArmorProfile")
 		if profile != nil && own == nil && !rules.Same(profile, ofPod) {
 			tree.Object(container, "securityContext")["appArmorProfile"] = profile
 		}
-	})
+	}
 }
 
 // matching checks that the profiles of a new pod are the same in its annotations and fields.
@@ -40,8 +41,8 @@ func matching(c *rules.Check, pod map[string]any, at *field.Path) {
 	context := at.Field("securityContext")
 	inField{"seccomp", of(spec, "seccompProfile"), context.Field("seccompProfile")}.match(c, annotations[c.Vocabulary.Qualified("seccomp.security.alpha", "pod")])
 	armoured := !c.Release.Before(armourFields) && rules.Text(rules.Object(spec, "os"), "name") != "windows"
-	eachContainer(spec, at, func(container map[string]any, at *field.Path) {
-		name, at := rules.Text(container, "name"), at.Field("securityContext")
+	for place, container := range podspec.Containers(spec) {
+		name, at := rules.Text(container, "name"), place.In(at).Field("securityContext")
 		inField{"seccomp", of(container, "seccompProfile"), at.Field("seccompProfile")}.match(c, annotations[c.Vocabulary.Qualified("container.seccomp.security.alpha", name)])
 		profile := of(container, "appArmorProfile")
 		if profile == nil {
@@ -50,7 +51,7 @@ func matching(c *rules.Check, pod map[string]any, at *field.Path) {
 		if armoured {
 			inField{"apparmor", profile, at.Field("appArmorProfile")}.match(c, annotations[armourPrefix(c.Vocabulary)+name])
 		}
-	})
+	}
 }
 
 // inField is a profile of a security system in a field, nil if it is not set.
@@ -80,15 +81,6 @@ func (f inField) match(c *rules.Check, annotation any) {
 			other("type", "type")
 		} else if f.profile["localhostProfile"] != file {
 			other("localhostProfile", "profile")
-		}
-	}
-}
-
-// eachContainer calls do with each container of a pod and its path.
-func eachContainer(spec map[string]any, at *field.Path, do func(container map[string]any, at *field.Path)) {
-	for _, list := range [...]string{"initContainers", "containers", "ephemeralContainers"} {
-		for i, container := range rules.Objects(spec, list) {
-			do(container, at.Field(list).Item(i))
 		}
 	}
 }

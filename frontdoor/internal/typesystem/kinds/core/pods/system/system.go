@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds/core/pods/podspec"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
@@ -77,10 +78,8 @@ func refuse(c *rules.Check, context map[string]any, fields []string, at *field.P
 
 // eachContext calls do with the security context of each container, which may be nil, and its path.
 func eachContext(spec map[string]any, at *field.Path, do func(context map[string]any, at *field.Path)) {
-	for _, list := range [...]string{"initContainers", "containers", "ephemeralContainers"} {
-		for i, container := range rules.Objects(spec, list) {
-			do(rules.Object(container, "securityContext"), at.Field(list).Item(i).Field("securityContext"))
-		}
+	for place, container := range podspec.Containers(spec) {
+		do(rules.Object(container, "securityContext"), place.In(at).Field("securityContext"))
 	}
 }
 
