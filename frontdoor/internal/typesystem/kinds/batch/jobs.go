@@ -57,7 +57,7 @@ func ownSelector(c *rules.Check, m, old map[string]any, where *field.Path) {
 	spec, metadata := rules.Object(m, "spec"), rules.Object(m, "metadata")
 	own, _ := identity(c.Vocabulary, c.Release, metadata)
 	if had := rules.Object(old, "spec", "template", "metadata", "labels"); old != nil && !hasAll(had, own) {
-		own = map[string]any{uidLabel: metadata["uid"], nameLabel: metadata["name"]}
+		own, _ = identity(c.Vocabulary, labelsQualified.Previous(), metadata)
 	}
 	labels := rules.Object(spec, "template", "metadata", "labels")
 	at := where.Field("template").Field("metadata").Field("labels")
