@@ -44,8 +44,9 @@ func TestGoawayChance(t *testing.T) {
 				t.Fatalf("%d on %s", response.StatusCode, response.Proto)
 			}
 		}
-		// On HTTP/1.1 the watch has a connection of its own.
-		if !http2 && connections > 1 || http2 && (connections < 2 || connections > 80) {
+		// On HTTP/1.1 the watch has a connection of its own, and the client gives one up whose request
+		// seems unwritten 50 ms after its response, on a machine without time. The server would end 16.
+		if !http2 && connections > 4 || http2 && (connections < 2 || connections > 80) {
 			t.Errorf("HTTP/2 %v: %d new connections for 800 requests", http2, connections)
 		}
 		name := "over-" + strings.ToLower(map[bool]string{true: "two", false: "one"}[http2])

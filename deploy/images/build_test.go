@@ -177,17 +177,24 @@ func TestBillOfMaterials(t *testing.T) {
 	}
 }
 
-// TestRuntimeSetting: images, the chart and separate processes in measurements have the same
-// setting of the Go runtime, which the runtime still has.
-func TestRuntimeSetting(t *testing.T) {
+// TestRuntimeSettings: images, the chart and separate processes in measurements have the same
+// settings of the Go runtime, which the runtime still has.
+func TestRuntimeSettings(t *testing.T) {
 	setting := strings.TrimPrefix(servers.Runtime, "GODEBUG=")
-	for _, file := range []string{"build", "../helm/portico/templates/etcd.yaml", "../helm/portico/templates/nats.yaml", "../../docs/operations/images.md"} {
+	for file, settings := range map[string][]string{
+		"build":                               {setting, strings.Join(servers.OneProcessor, " | ") + ") gomaxprocs=1 ;;"},
+		"../helm/portico/templates/etcd.yaml": {setting, "GOMAXPROCS"},
+		"../helm/portico/templates/nats.yaml": {setting, "GOMAXPROCS"},
+		"../../docs/operations/images.md":     {setting, "GOMAXPROCS=1"},
+	} {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Contains(content, []byte(setting)) {
-			t.Errorf("%s lacks %s", file, setting)
+		for _, one := range settings {
+			if !bytes.Contains(content, []byte(one)) {
+				t.Errorf("%s lacks %s", file, one)
+			}
 		}
 	}
 	source, err := exec.Command("go", "env", "GOROOT").Output()

@@ -5,15 +5,28 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/portico-platform/portico/deploy/internal/loopback"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 )
 
-// Runtime is the environment that the images of services, etcd and NATS have, for processes that wake each
-// other all the time (docs/operations/images.md). That of the caller wins.
+// Runtime is the setting of the Go runtime in the images of services, etcd and NATS, for processes that
+// wake each other all the time (docs/operations/images.md).
 const Runtime = "GODEBUG=schedtrace=2147483647"
+
+// OneProcessor are the programs whose images let the Go runtime use one processor, in the order in which
+// deploy/images/build names them.
+var OneProcessor = []string{"authn", "authz", "admission", "store", "watch-hub", "etcd", "nats"}
+
+// environment returns that of the image of a program.
+func environment(program string) []string {
+	if slices.Contains(OneProcessor, program) {
+		return []string{Runtime, "GOMAXPROCS=1"}
+	}
+	return []string{Runtime}
+}
 
 // part is a service that runs as a process of its own.
 type part struct {
@@ -55,7 +68,7 @@ func StartProcesses(programs, permissions, work string, frontDoors int) (*Server
 	if err != nil {
 		return nil, err
 	}
-	p := &processes{Server: &Server{Name: "processes", URL: "https://" + address, status: map[string]string{}, env: []string{Runtime}}, programs: programs, work: work,
+	p := &processes{Server: &Server{Name: "processes", URL: "https://" + address, status: map[string]string{}, environment: environment}, programs: programs, work: work,
 		addresses: map[string]string{"frontdoor": address}}
 	if p.authority, err = peertls.NewAuthority(); err != nil {
 		return nil, err

@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -39,7 +38,8 @@ type Server struct {
 	Version   string
 	processes []*exec.Cmd
 	status    map[string]string // addresses of processes that serve metrics, by name
-	env       []string          // of the processes, beside that of this one
+	// environment returns what a program has in its environment unless this process has it too; nil if nothing.
+	environment func(program string) []string
 }
 
 // StartPortico starts the all-in-one with its data and its log in the folder work. The
@@ -119,7 +119,9 @@ func (s *Server) spawn(work, program string, args ...string) error {
 		command.Args[0] = "kube-apiserver" // its name as a manager of fields
 	}
 	command.Stdout, command.Stderr = log, log
-	command.Env = append(slices.Clone(s.env), os.Environ()...)
+	if s.environment != nil {
+		command.Env = append(s.environment(filepath.Base(program)), os.Environ()...)
+	}
 	if err := command.Start(); err != nil {
 		return err
 	}
