@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -21,8 +22,9 @@ const (
 	readyTime = 3 * time.Second
 	// dialTime bounds the attempt to connect to one front door.
 	dialTime = time.Second
-	// maxSilent is the number of consecutive failures of /livez after which the
-	// connections of a front door are closed, so that clients connect to another one.
+	// maxSilent is the number of consecutive probes without any answer after which the
+	// connections of a front door are closed, so that clients connect to another one, and the
+	// number of failed ones after which an address without a name is forgotten.
 	maxSilent = 2
 )
 
@@ -43,7 +45,8 @@ type door struct {
 
 	// Guarded by the balancer's lock.
 	ready  bool // the last /readyz succeeded
-	silent int  // consecutive failures of /livez
+	failed int  // consecutive failures of /livez
+	silent int  // those of them that had no answer
 	conns  map[net.Conn]struct{}
 	taken  int // connections, including those being established
 }
@@ -132,18 +135,29 @@ func (b *balancer) note(d *door, named, ready bool, err error) {
 	}
 	d.ready = ready
 	if err == nil {
+		d.failed, d.silent = 0, 0
+		return
+	}
+	if d.failed++; refused(err) {
 		d.silent = 0
-		return
+	} else {
+		d.silent++
 	}
-	if d.silent++; d.silent < maxSilent {
-		return
+	silent := d.silent >= maxSilent
+	if silent {
+		for conn := range d.conns {
+			_ = conn.Close()
+		}
 	}
-	for conn := range d.conns {
-		_ = conn.Close()
-	}
-	if !named && b.doors[d.address] == d {
+	if !named && d.failed >= maxSilent && (silent || len(d.conns) == 0) && b.doors[d.address] == d {
 		delete(b.doors, d.address)
 	}
+}
+
+// refused reports whether something has answered by closing the connection. A front door that stops takes
+// no connection, and finishes the requests that it has; the system of one that has ended closes them.
+func refused(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF)
 }
 
 // ready returns how many front doors are ready.
@@ -165,7 +179,7 @@ func (b *balancer) next(tried []*door) (best *door) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, d := range b.doors {
-		if d.silent > 0 || slices.Contains(tried, d) {
+		if d.failed > 0 || slices.Contains(tried, d) {
 			continue
 		}
 		if best == nil || d.ready && !best.ready || d.ready == best.ready && d.taken < best.taken {

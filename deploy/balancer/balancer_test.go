@@ -19,13 +19,15 @@ import (
 type backend struct {
 	*httptest.Server
 	ready   atomic.Bool
-	paused  atomic.Bool // it takes connections and says nothing
+	paused  atomic.Bool   // it takes connections and says nothing
+	arrived chan struct{} // receives a value for each request of /finish, which waits until finish is closed
+	finish  chan struct{}
 	address string
 }
 
 func newBackend(t *testing.T, name string) *backend {
 	t.Helper()
-	b := &backend{}
+	b := &backend{arrived: make(chan struct{}, 1), finish: make(chan struct{})}
 	b.ready.Store(true)
 	b.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for b.paused.Load() {
@@ -36,6 +38,10 @@ func newBackend(t *testing.T, name string) *backend {
 			w.WriteHeader(http.StatusInternalServerError)
 		case r.URL.Path == "/wait":
 			<-r.Context().Done()
+		case r.URL.Path == "/finish":
+			b.arrived <- struct{}{}
+			<-b.finish
+			_, _ = io.WriteString(w, name)
 		default:
 			_, _ = io.WriteString(w, name)
 		}
@@ -181,6 +187,42 @@ func TestSilentDoorsLoseTheirConnections(t *testing.T) {
 	if len(b.doors) != 1 {
 		t.Errorf("%d are known, want 1", len(b.doors))
 	}
+}
+
+// TestStoppingDoorsFinishTheirRequests: a door that takes no more connections keeps those that it has,
+// gets no others, and is forgotten after the last of them.
+func TestStoppingDoorsFinishTheirRequests(t *testing.T) {
+	one, two := newBackend(t, "one"), newBackend(t, "two")
+	b := balance(t, one)
+	b.roots.AddCert(two.Certificate())
+	type answer struct {
+		name string
+		err  error
+	}
+	ended := make(chan answer, 1)
+	go func() {
+		name, err := b.ask("/finish")
+		ended <- answer{name, err}
+	}()
+	<-one.arrived
+	_ = one.Listener.Close()
+	b.mu.Lock()
+	b.names = []string{two.address}
+	b.mu.Unlock()
+	for range 2 * maxSilent {
+		b.refresh(t.Context())
+		if got, err := b.ask("/"); got != "two" {
+			t.Errorf("%q has answered: %v", got, err)
+		}
+	}
+	close(one.finish)
+	if got := <-ended; got.name != "one" || got.err != nil {
+		t.Errorf("the request in progress: %+v", got)
+	}
+	eventually(t, "the stopped one is forgotten", func() bool {
+		b.refresh(t.Context())
+		return len(b.known(nil)) == 1
+	})
 }
 
 func TestADoorWithoutTrustIsNotUsed(t *testing.T) {
