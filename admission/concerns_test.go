@@ -42,12 +42,18 @@ func (s sound) Mutate(ctx context.Context, r services.AdmissionRequest) (service
 	return got, err
 }
 
-// checkEarly checks that what was validated early is accepted.
+// checkEarly checks that what was validated early is accepted, unless something has changed since then, such
+// as the namespace: it is no longer validated early then.
 func (s sound) checkEarly(ctx context.Context, r services.AdmissionRequest, got services.AdmissionResponse) {
+	early := r
 	if r.ValidateEarly = false; got.Object != nil {
 		r.Object = got.Object
 	}
-	if _, refused := s.Admission.Validate(ctx, r); refused != nil {
+	_, refused := s.Admission.Validate(ctx, r)
+	if refused == nil {
+		return
+	}
+	if again, err := s.Admission.Mutate(ctx, early); err == nil && again.Validated {
 		s.t.Errorf("%s %s/%s: validated early, but %v", r.Operation, r.Group, r.Resource, refused)
 	}
 }
