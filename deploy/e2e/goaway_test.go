@@ -43,6 +43,9 @@ func TestGoawayChance(t *testing.T) {
 			if response.StatusCode != http.StatusOK || (response.ProtoMajor == 2) != http2 {
 				t.Fatalf("%d on %s", response.StatusCode, response.Proto)
 			}
+			if !http2 && response.Close {
+				t.Fatal("a client on HTTP/1.1 is asked to close its connection")
+			}
 		}
 		// On HTTP/1.1 the watch has a connection of its own, and the client gives one up whose request
 		// seems unwritten 50 ms after its response, on a machine without time. The server would end 16.

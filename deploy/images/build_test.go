@@ -182,7 +182,7 @@ func TestBillOfMaterials(t *testing.T) {
 func TestRuntimeSettings(t *testing.T) {
 	setting := strings.TrimPrefix(servers.Runtime, "GODEBUG=")
 	for file, settings := range map[string][]string{
-		"build":                               {setting, strings.Join(servers.OneProcessor, " | ") + ") gomaxprocs=1 ;;"},
+		"build":                               {"monitor=" + setting, "frontdoor) godebug=$monitor", strings.Join(servers.OneProcessor, " | ") + ") godebug=$monitor gomaxprocs=1 ;;"},
 		"../helm/portico/templates/etcd.yaml": {setting, "GOMAXPROCS"},
 		"../helm/portico/templates/nats.yaml": {setting, "GOMAXPROCS"},
 		"../../docs/operations/images.md":     {setting, "GOMAXPROCS=1"},
