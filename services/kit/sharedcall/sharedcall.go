@@ -10,11 +10,16 @@ import (
 	"time"
 )
 
+// linger is how long the goroutine that calls waits for the next call. A new one would have to
+// grow its stack first.
+const linger = 100 * time.Millisecond
+
 // Group shares calls. One call is in flight at a time. Callers that arrive during it share
 // the next one, because a linearizable read must start after they do.
 type Group[Argument comparable, Result any] struct {
 	timeout time.Duration
 	call    func(ctx context.Context, arguments []Argument) (Result, error)
+	resume  chan struct{} // to a goroutine that waits for the next call
 
 	mu      sync.Mutex
 	next    *shared[Argument, Result] // the call that has not started; nil if nobody waits for one
@@ -23,6 +28,7 @@ type Group[Argument comparable, Result any] struct {
 
 // shared is one call and its result.
 type shared[Argument comparable, Result any] struct {
+	ctx       context.Context // of the first caller, whose end does not matter to the others
 	arguments []Argument
 	done      chan struct{}
 	result    Result
@@ -31,7 +37,7 @@ type shared[Argument comparable, Result any] struct {
 
 // New returns a group whose calls have a timeout.
 func New[Argument comparable, Result any](timeout time.Duration, call func(context.Context, []Argument) (Result, error)) *Group[Argument, Result] {
-	return &Group[Argument, Result]{timeout: timeout, call: call}
+	return &Group[Argument, Result]{timeout: timeout, call: call, resume: make(chan struct{})}
 }
 
 // Do returns the result of a call that starts after Do, and the index of the argument among
@@ -39,7 +45,7 @@ func New[Argument comparable, Result any](timeout time.Duration, call func(conte
 func (g *Group[Argument, Result]) Do(ctx context.Context, argument Argument) (result Result, at int, err error) {
 	g.mu.Lock()
 	if g.next == nil {
-		g.next = &shared[Argument, Result]{done: make(chan struct{})}
+		g.next = &shared[Argument, Result]{ctx: context.WithoutCancel(ctx), done: make(chan struct{})}
 	}
 	s := g.next
 	if at = slices.Index(s.arguments, argument); at < 0 {
@@ -48,7 +54,11 @@ func (g *Group[Argument, Result]) Do(ctx context.Context, argument Argument) (re
 	}
 	if !g.running {
 		g.running = true
-		go g.run(context.WithoutCancel(ctx)) // not bound to ctx: other callers may share the call
+		select {
+		case g.resume <- struct{}{}:
+		default:
+			go g.run()
+		}
 	}
 	g.mu.Unlock()
 	select {
@@ -59,8 +69,23 @@ func (g *Group[Argument, Result]) Do(ctx context.Context, argument Argument) (re
 	}
 }
 
-// run calls until nobody waits.
-func (g *Group[Argument, Result]) run(ctx context.Context) {
+// run calls until there has been no caller for linger.
+func (g *Group[Argument, Result]) run() {
+	idle := time.NewTimer(linger)
+	defer idle.Stop()
+	for {
+		g.callAll()
+		idle.Reset(linger)
+		select {
+		case <-g.resume:
+		case <-idle.C:
+			return
+		}
+	}
+}
+
+// callAll calls until nobody waits.
+func (g *Group[Argument, Result]) callAll() {
 	for {
 		g.mu.Lock()
 		s := g.next
@@ -70,8 +95,8 @@ func (g *Group[Argument, Result]) run(ctx context.Context) {
 		if s == nil {
 			return
 		}
-		bounded, cancel := context.WithTimeout(ctx, g.timeout)
-		s.result, s.err = g.call(bounded, s.arguments)
+		ctx, cancel := context.WithTimeout(s.ctx, g.timeout)
+		s.result, s.err = g.call(ctx, s.arguments)
 		cancel()
 		close(s.done)
 	}
