@@ -47,7 +47,7 @@ func (l *List) Texts() []string { return l.texts[:len(l.texts):len(l.texts)] }
 
 // Send adds Warning headers to those that the response already has. Text that is not
 // UTF-8 or has control characters is dropped. If the texts exceed maxTotal, each is
-// truncated to maxEach, and those that still exceed maxTotal are dropped.
+// truncated to maxEach, and those after maxTotal is reached are dropped.
 func Send(h http.Header, texts ...string) {
 	var all List
 	for _, sent := range h.Values(header) {
@@ -66,9 +66,10 @@ func Send(h http.Header, texts ...string) {
 		if err != nil {
 			continue
 		}
-		if left -= utf8.RuneCountInString(text); left < 0 {
+		if left <= 0 {
 			return
 		}
+		left -= utf8.RuneCountInString(text)
 		h.Add(header, value)
 	}
 }

@@ -1,6 +1,7 @@
 package field
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -34,7 +35,7 @@ type Findings struct {
 
 // List returns the findings of the decoder and the unknown fields, up to maxListed of each.
 func (f Findings) List() []string {
-	slices.Sort(f.Unknown)
+	slices.SortFunc(f.Unknown, comparePaths)
 	all := slices.DeleteFunc(slices.Clone(f.Decoded[:min(len(f.Decoded), maxListed)]), func(finding string) bool {
 		path, err := strconv.Unquote(strings.TrimPrefix(finding, "duplicate field "))
 		return err == nil && !f.Patched && f.Opaque(strings.FieldsFunc(path, func(c rune) bool { return strings.ContainsRune(".[]", c) }))
@@ -51,4 +52,22 @@ func (f Findings) List() []string {
 		all = append(all, fmt.Sprintf("unknown field %q", name))
 	}
 	return all
+}
+
+// comparePaths compares two paths field by field: env[0] is before envFrom[0].
+func comparePaths(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return cmp.Compare(rank(a[i]), rank(b[i]))
+		}
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// rank returns what orders the characters of paths: those that end a field come first.
+func rank(c byte) int {
+	if at := strings.IndexByte(".[]", c); at >= 0 {
+		return at - 3
+	}
+	return int(c)
 }
