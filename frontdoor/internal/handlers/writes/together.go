@@ -5,6 +5,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/formats"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
 )
 
@@ -46,5 +47,9 @@ func (h *Handlers) validateDefinition(w *writeRequest, c *current, a admitted) e
 	if w.req.Subresource != nil {
 		return rules.CheckStatus(a.tree)
 	}
-	return rules.Check(a.tree, c.tree)
+	err := rules.Check(a.tree, c.tree)
+	if err == nil {
+		w.admission.Warn(formats.Warnings(w.req.Engine.Types.Release(), a.tree, c.tree)...)
+	}
+	return err
 }

@@ -92,7 +92,7 @@ type structure struct {
 // structural compiles the schema of a custom type.
 func (e *Engine) structural(s *spec.Schema) *node {
 	prefix := vocabulary.K8s().Extension
-	n := &node{custom: &structure{nullable: s.Nullable, initial: s.Default, keywords: keywords.Compile(s),
+	n := &node{custom: &structure{nullable: s.Nullable, initial: s.Default, keywords: keywords.Compile(s, e.release),
 		keep: s.Extensions[prefix+"preserve-unknown-fields"] == true, embedded: s.Extensions[prefix+"embedded-resource"] == true}}
 	n.custom.identify(s.Extensions, prefix)
 	if s.Default != nil {
@@ -109,7 +109,7 @@ func (e *Engine) structural(s *spec.Schema) *node {
 		e.addField(n, name, &property)
 	}
 	if values := s.AdditionalProperties; values != nil && n.kind == object && len(n.fields) == 0 && (values.Allows || values.Schema != nil) {
-		n.kind, n.item = dictionary, emptyNode()
+		n.kind, n.item = dictionary, e.emptyNode()
 		if values.Schema != nil {
 			n.item = e.structural(values.Schema)
 		}
@@ -127,8 +127,8 @@ func (e *Engine) structural(s *spec.Schema) *node {
 var structuralKinds = map[string]kind{"object": object, "array": list, "string": text, "integer": integer, "number": number, "boolean": boolean}
 
 // emptyNode returns a node that accepts any value and drops all fields of objects.
-func emptyNode() *node {
-	n := &node{custom: &structure{nullable: true, keywords: keywords.Compile(&spec.Schema{})}}
+func (e *Engine) emptyNode() *node {
+	n := &node{custom: &structure{nullable: true, keywords: keywords.Compile(&spec.Schema{}, e.release)}}
 	n.item = n
 	return n
 }
@@ -159,7 +159,7 @@ func (e *Engine) addField(n *node, name string, s *spec.Schema) {
 	}
 	beyond := *s
 	beyond.Ref = spec.Ref{}
-	condition := &node{custom: &structure{keywords: keywords.Compile(&spec.Schema{})}}
+	condition := &node{custom: &structure{keywords: keywords.Compile(&spec.Schema{}, e.release)}}
 	condition.fields = map[string]*member{name: {node: e.structural(&beyond)}}
 	n.custom.besides = append(n.custom.besides, condition)
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -26,17 +27,21 @@ type Set struct {
 	s       *spec.Schema
 	types   []string // JSON types; empty for any
 	pattern *regexp.Regexp
+	format  string   // empty if it is not validated
 	enum    []string // as JSON
 	keys    []string // that identify the items of a list
 	isSet   bool     // the items of a list must be unique
 }
 
-// Compile compiles a schema's keywords. It ignores an invalid pattern: definitions with one
-// are rejected before.
-func Compile(s *spec.Schema) *Set {
+// Compile compiles a schema's keywords for a release. It ignores an invalid pattern: definitions
+// with one are rejected before.
+func Compile(s *spec.Schema, r release.Release) *Set {
 	k := &Set{s: s}
 	if s.Pattern != "" {
 		k.pattern, _ = regexp.Compile(s.Pattern)
+	}
+	if Recognizes(r, strings.Join(s.Type, ","), s.Format) {
+		k.format = s.Format
 	}
 	for _, value := range s.Enum {
 		k.enum = append(k.enum, field.Display(value))
@@ -159,17 +164,9 @@ func (k *Set) text(f found, value string) {
 	if k.pattern != nil && !k.pattern.MatchString(value) {
 		f.should("match '%s'", k.s.Pattern)
 	}
-	if format := k.s.Format; known[format] && !strfmt.Default.Validates(format, value) {
-		f.wrongFormat(format)
+	if k.format != "" && !strfmt.Default.Validates(k.format, value) {
+		f.wrongFormat(k.format)
 	}
-}
-
-// known are the string formats that are validated; others are ignored, as in Kubernetes.
-var known = map[string]bool{
-	"bsonobjectid": true, "uri": true, "email": true, "hostname": true, "ipv4": true, "ipv6": true, "cidr": true, "mac": true,
-	"uuid": true, "uuid3": true, "uuid4": true, "uuid5": true, "isbn": true, "isbn10": true, "isbn13": true, "creditcard": true,
-	"ssn": true, "hexcolor": true, "rgbcolor": true, "byte": true, "password": true, "date": true, "duration": true,
-	"datetime": true, "date-time": true,
 }
 
 func (k *Set) number(f found, n float64) {
@@ -180,8 +177,8 @@ func (k *Set) number(f found, n float64) {
 		}
 	}
 	i, whole := rules.Whole(f.value)
-	if k.s.Format == "int32" && (!whole || i != int64(int32(i))) || k.s.Format == "float" && math.Abs(n) > math.MaxFloat32 {
-		f.wrongFormat(k.s.Format)
+	if k.format == "int32" && (!whole || i != int64(int32(i))) || k.format == "float" && math.Abs(n) > math.MaxFloat32 {
+		f.wrongFormat(k.format)
 	}
 }
 
