@@ -110,7 +110,8 @@ func (s selection) check(t *testing.T, all []spec) {
 // runSpecs runs the selected specs, and returns all specs.
 func (s *site) runSpecs(t *testing.T, chosen selection) []spec {
 	t.Helper()
-	args := []string{"--procs=" + strconv.Itoa(*procs), "--no-color", "--timeout=4h", "--output-dir=" + s.dir, "--json-report=report.json", "--silence-skips", "--dry-run=" + strconv.FormatBool(*dry),
+	// A second attempt: pods of kwok are ready or finished at once, which some controllers and specs miss.
+	args := []string{"--procs=" + strconv.Itoa(*procs), "--flake-attempts=2", "--no-color", "--timeout=4h", "--output-dir=" + s.dir, "--json-report=report.json", "--silence-skips", "--dry-run=" + strconv.FormatBool(*dry),
 		"--label-filter=" + chosen.Labels}
 	if *dry {
 		args[0] = "--procs=1"
