@@ -13,6 +13,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -39,8 +40,11 @@ func (s *site) startNodes(t *testing.T) {
 		"--manage-all-nodes", "--cidr=10.64.0.0/16", "--node-lease-duration-seconds=40",
 		"--node-ip=127.0.0.1", "--node-port="+port, "--server-address=127.0.0.1:"+port,
 		"--tls-cert-file="+s.keep(t, "node.crt", certificate), "--tls-private-key-file="+s.keep(t, "node.key", key))
+	// Of the size that kwok gives them, with storage, which specs of the scheduler need.
+	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1k"), corev1.ResourceMemory: resource.MustParse("1Ti"),
+		corev1.ResourcePods: resource.MustParse("1M"), corev1.ResourceEphemeralStorage: resource.MustParse("1Ti")}
 	for n := range nodes {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(n), Labels: map[string]string{corev1.LabelHostname: nodeName(n), corev1.LabelTopologyZone: fmt.Sprintf("zone-%d", n)},
+		node := &corev1.Node{Status: corev1.NodeStatus{Capacity: size, Allocatable: size}, ObjectMeta: metav1.ObjectMeta{Name: nodeName(n), Labels: map[string]string{corev1.LabelHostname: nodeName(n), corev1.LabelTopologyZone: fmt.Sprintf("zone-%d", n)},
 			Annotations: map[string]string{"metrics.k8s.io/resource-metrics-path": "/metrics/nodes/" + nodeName(n) + "/metrics/resource"}}}
 		if _, err := s.client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
