@@ -54,7 +54,8 @@ func TestE2E(t *testing.T) {
 	})
 	t.Run("features", func(t *testing.T) {
 		s := start(t, "--feature-gates="+gates, "--runtime-config=api/all=true")
-		s.startControllers(t, "--feature-gates="+gates)
+		// Workloads of scheduling/v1alpha2 have no Protobuf.
+		s.startControllers(t, "--feature-gates="+gates, "--kube-api-content-type=application/json")
 		checks = append(checks, s.runSelection(t, p.Features.selection)...)
 	})
 	report(t, checks)
