@@ -38,10 +38,11 @@ func stderr(t *testing.T) *os.File {
 
 // TestTheEndIsNoError: the watches that end with the process are not logged as errors.
 func TestTheEndIsNoError(t *testing.T) {
-	read := stderr(t)
+	read, logged := stderr(t), make(chan struct{})
 	service := run.Service{Name: "signer", Start: func(_ context.Context, n *run.Node) error {
 		worker.Go(n, "following things", func(ctx context.Context) error {
 			klog.FromContext(ctx).Error(nil, "before the end")
+			close(logged)
 			<-ctx.Done()
 			klog.FromContext(ctx).WithValues("a", 1).WithName("b").Error(nil, "after the end")
 			return nil
@@ -52,6 +53,7 @@ func TestTheEndIsNoError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	<-logged
 	running.Stop()
 	var before bool
 	for lines := bufio.NewScanner(read); lines.Scan() && !strings.Contains(lines.Text(), "stopped"); {
