@@ -10,16 +10,11 @@ import (
 	"time"
 )
 
-// linger is how long the goroutine that calls waits for the next call. A new one would have to
-// grow its stack first.
-const linger = 100 * time.Millisecond
-
 // Group shares calls. One call is in flight at a time. Callers that arrive during it share
 // the next one, because a linearizable read must start after they do.
 type Group[Argument comparable, Result any] struct {
 	timeout time.Duration
 	call    func(ctx context.Context, arguments []Argument) (Result, error)
-	resume  chan struct{} // to a goroutine that waits for the next call
 
 	mu      sync.Mutex
 	next    *shared[Argument, Result] // the call that has not started; nil if nobody waits for one
@@ -37,7 +32,7 @@ type shared[Argument comparable, Result any] struct {
 
 // New returns a group whose calls have a timeout.
 func New[Argument comparable, Result any](timeout time.Duration, call func(context.Context, []Argument) (Result, error)) *Group[Argument, Result] {
-	return &Group[Argument, Result]{timeout: timeout, call: call, resume: make(chan struct{})}
+	return &Group[Argument, Result]{timeout: timeout, call: call}
 }
 
 // Do returns the result of a call that starts after Do, and the index of the argument among
@@ -54,11 +49,7 @@ func (g *Group[Argument, Result]) Do(ctx context.Context, argument Argument) (re
 	}
 	if !g.running {
 		g.running = true
-		select {
-		case g.resume <- struct{}{}:
-		default:
-			go g.run()
-		}
+		go g.run()
 	}
 	g.mu.Unlock()
 	select {
@@ -69,23 +60,8 @@ func (g *Group[Argument, Result]) Do(ctx context.Context, argument Argument) (re
 	}
 }
 
-// run calls until there has been no caller for linger.
+// run calls until nobody waits.
 func (g *Group[Argument, Result]) run() {
-	idle := time.NewTimer(linger)
-	defer idle.Stop()
-	for {
-		g.callAll()
-		idle.Reset(linger)
-		select {
-		case <-g.resume:
-		case <-idle.C:
-			return
-		}
-	}
-}
-
-// callAll calls until nobody waits.
-func (g *Group[Argument, Result]) callAll() {
 	for {
 		g.mu.Lock()
 		s := g.next
