@@ -21,6 +21,9 @@ func OneOfYAML(findings []string) []string {
 	return append([]string{"yaml: unmarshal errors:\n  " + strings.Join(findings[:n], "\n  ")}, findings[n:]...)
 }
 
+// separators are the characters of paths that end the name of a field.
+const separators = ".[]"
+
 // maxListed limits the findings of each kind in a response.
 const maxListed = 100
 
@@ -38,7 +41,7 @@ func (f Findings) List() []string {
 	slices.SortFunc(f.Unknown, comparePaths)
 	all := slices.DeleteFunc(slices.Clone(f.Decoded[:min(len(f.Decoded), maxListed)]), func(finding string) bool {
 		path, err := strconv.Unquote(strings.TrimPrefix(finding, "duplicate field "))
-		return err == nil && !f.Patched && f.Opaque(strings.FieldsFunc(path, func(c rune) bool { return strings.ContainsRune(".[]", c) }))
+		return err == nil && !f.Patched && f.Opaque(strings.FieldsFunc(path, func(c rune) bool { return strings.ContainsRune(separators, c) }))
 	})
 	for _, name := range f.Unknown { // a field of a body that is unknown is not also a duplicate
 		if f.Patched {
@@ -64,10 +67,10 @@ func comparePaths(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// rank returns what orders the characters of paths: those that end a field come first.
+// rank returns what orders the characters of paths: separators come first.
 func rank(c byte) int {
-	if at := strings.IndexByte(".[]", c); at >= 0 {
-		return at - 3
+	if at := strings.IndexByte(separators, c); at >= 0 {
+		return at - len(separators)
 	}
 	return int(c)
 }
