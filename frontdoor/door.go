@@ -178,7 +178,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, parts *prepared.Parts
 	d.tokens = legacytokens.New(legacytokens.Config{Authn: b.Authn, Vocabulary: n.Vocabulary, Engine: d.engine, Now: time.Now, Log: n.Log, Metrics: n.Metrics,
 		Writes: func() *writes.Handlers { return d.writes }})
 	b.Authn = d.tokens
-	d.access = c.newAccess(n, b)
+	d.access = c.newAccess(n, b, d.gates)
 	d.pacer = pace.New(pace.Config{Grace: bodyGrace, Rate: bodyRate, Stall: answerStall, Metrics: n.Metrics})
 	n.Go("watching over slow clients", d.pacer.Run)
 	assigner, err := c.addresses.Open(n, b.Store)

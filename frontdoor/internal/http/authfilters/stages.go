@@ -40,6 +40,9 @@ type Control struct {
 	LongRunning *live.Requests
 	// Namespaces determines what requests with permitted=true may read.
 	Namespaces *permitted.Finder
+	// CreateToConnect is set if commands, attachments and port forwarding need the verb create
+	// whatever their method: a WebSocket begins with a GET, which a right to read would allow.
+	CreateToConnect bool
 	// Shares divides concurrent requests between priority levels, and Costs knows how much lists
 	// read. Without Shares, Reads and Writes limit them. Connections limits connections, and Memory
 	// the bytes that requests hold.
@@ -257,8 +260,15 @@ func (c *Control) Authorized(next request.Handler) request.Handler {
 		if r.AcrossPermitted() {
 			return next(w, r)
 		}
-		if err := c.require(r, r.Attributes(), !r.Impersonated); err != nil {
+		a := r.Attributes()
+		if err := c.require(r, a, !r.Impersonated); err != nil {
 			return err
+		}
+		if c.CreateToConnect && r.OpensStreams() && a.Verb != "create" {
+			a.Verb = "create"
+			if err := c.require(r, a, !r.Impersonated); err != nil {
+				return err
+			}
 		}
 		return next(w, r)
 	}

@@ -130,6 +130,19 @@ func (r *Request) Connects() bool {
 	return r.Plain == nil && r.Subresource != nil && (r.Subresource.Connect || r.LogOfPod())
 }
 
+// OpensStreams reports whether the request runs a command in a pod, attaches to it or forwards its
+// ports.
+func (r *Request) OpensStreams() bool {
+	if !r.Connects() || r.Type.Group != "" || r.Type.Resource != "pods" {
+		return false
+	}
+	switch r.Subresource.Name {
+	case "exec", "attach", "portforward":
+		return true
+	}
+	return false
+}
+
 // LogOfPod reports whether the request reads the logs of a container.
 func (r *Request) LogOfPod() bool {
 	return r.Verb == "get" && r.Type != nil && r.Type.Group == "" && r.Type.Resource == "pods" && r.SubresourceName() == "log"

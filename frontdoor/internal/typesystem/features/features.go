@@ -27,13 +27,15 @@ const (
 
 // ServerSideApply is the gate of apply patches, CBOR that of the encoding, Interoperability that of
 // requests that one front door hands on to another, Identity that of the Leases of front doors, and
-// StorageVersions that of their entries in StorageVersions.
+// StorageVersions that of their entries in StorageVersions, CreateToConnect that of the verb create for
+// commands over WebSockets.
 const (
 	ServerSideApply  = "ServerSideApply"
 	CBOR             = "CBORServingAndStorage"
 	Interoperability = "UnknownVersionInteroperabilityProxy"
 	Identity         = "APIServerIdentity"
 	StorageVersions  = "StorageVersionAPI"
+	CreateToConnect  = "AuthorizePodWebsocketUpgradeCreatePermission"
 )
 
 // groups are the gates that set all features of a stage.
