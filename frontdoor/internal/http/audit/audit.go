@@ -166,10 +166,11 @@ type Outcome struct {
 	Record       *Record
 	Request      *http.Request
 	Verb         string
-	Caller, User services.UserInfo
-	Object       *ObjectRef       // nil for non-resource paths
-	Status       int              // 0 before the response
-	Failure      *services.Status // the error that the request is answered with
+	Caller       services.UserInfo
+	Impersonated *services.UserInfo // the user in whose name the caller asks; nil for their own
+	Object       *ObjectRef         // nil for non-resource paths
+	Status       int                // 0 before the response
+	Failure      *services.Status   // the error that the request is answered with
 	Bodies       Bodies
 }
 
@@ -233,8 +234,8 @@ func (l *Log) event(o *Outcome) *event {
 		SourceIPs: l.sources.of(o.Request), ResponseStatus: o.status(),
 		Received: o.Record.Received, StageTimestamp: time.Now(), Annotations: o.Record.Annotations(), ObjectRef: o.Object, code: o.Status,
 	}
-	if o.User.Name != o.Caller.Name {
-		impersonated := userOf(o.User)
+	if o.Impersonated != nil {
+		impersonated := userOf(*o.Impersonated)
 		e.ImpersonatedUser = &impersonated
 	}
 	e.RequestObject, e.ResponseObject = o.Bodies.Request, o.Bodies.Response

@@ -74,7 +74,6 @@ func TestLegacy(t *testing.T) {
 	log := &Log{apiVersion: "audit/v1", outputs: []output{to}}
 	o := Outcome{Stage: ResponseComplete, Record: &Record{ID: "one"}, Request: r, Verb: "get", Status: 403, Object: &ObjectRef{Namespace: "n"}}
 	o.Caller.Name = "jane\ndoe"
-	o.User = o.Caller
 	log.Write(o)
 	got := lines.String()
 	if strings.Count(got, "\n") != 1 || !strings.Contains(got, `AUDIT: id="one" stage="ResponseComplete"`) || !strings.Contains(got, `namespace="n"`) || !strings.Contains(got, `response="403"`) {

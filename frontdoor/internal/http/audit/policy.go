@@ -75,7 +75,7 @@ func (r *Rule) level() audit.Level {
 // Logs reports whether there is an event for a stage of a request.
 func (r *Rule) Logs(stage string) bool {
 	if r == nil {
-		return stage == ResponseStarted || stage == ResponseComplete
+		return stage != RequestReceived
 	}
 	return r.config.Level != audit.LevelNone && !slices.Contains(r.config.OmitStages, audit.Stage(stage))
 }

@@ -40,7 +40,7 @@ func (a *Auditor) Audited(next request.Handler) request.Handler {
 		}
 		returned := false
 		defer func() {
-			if !returned && a.Policy != nil {
+			if !returned {
 				a.write(r, audit.Outcome{Stage: audit.Panic, Status: http.StatusInternalServerError})
 			}
 		}()
@@ -79,7 +79,10 @@ func (a *Auditor) write(r *request.Request, o audit.Outcome) {
 	if !r.Audit.Rule.Logs(o.Stage) {
 		return
 	}
-	o.Record, o.Request, o.Verb, o.Caller, o.User, o.Object = r.Audit, r.Request, r.Verb, r.Caller, r.User, objectRef(r)
+	o.Record, o.Request, o.Verb, o.Caller, o.Object = r.Audit, r.Request, r.Verb, r.Caller, objectRef(r)
+	if r.Impersonated { // which may be the caller with other groups
+		o.Impersonated = &r.User
+	}
 	if rule := r.Audit.Rule; rule.LogsRequest() && o.Stage != audit.RequestReceived && r.Type != nil {
 		o.Bodies.Request = o.Bodies.Add(rule, r.Received(), func(body []byte) ([]byte, error) {
 			return a.Text(r.Header.Get("Content-Type"), body)

@@ -12,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/auditing"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/services"
 )
 
 // stages returns the stages and codes of the events of one request to /version.
@@ -61,7 +62,7 @@ func TestStages(t *testing.T) {
 	}{
 		"no policy":        {"", fine, []string{"ResponseComplete200"}},
 		"no policy, error": {"", fails, []string{"ResponseComplete500"}},
-		"no policy, panic": {"", panics, nil},
+		"no policy, panic": {"", panics, []string{"Panic500"}},
 		"policy":           {"rules: [{level: RequestResponse}]", fine, []string{"RequestReceived", "ResponseComplete200"}},
 		"policy, error":    {"rules: [{level: Metadata}]", fails, []string{"RequestReceived", "ResponseComplete500"}},
 		"policy, panic":    {"rules: [{level: Metadata}]", panics, []string{"RequestReceived", "Panic500"}},
@@ -69,6 +70,39 @@ func TestStages(t *testing.T) {
 	} {
 		if got := stages(t, c.policy, c.handle); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestImpersonation: the event names the user in whose name a caller asks, also if only the groups
+// differ.
+func TestImpersonation(t *testing.T) {
+	caller := services.UserInfo{Name: "jane", Groups: []string{"dev"}}
+	for _, c := range []struct {
+		user         services.UserInfo
+		impersonated bool
+		want         string
+	}{
+		{caller, false, `{"username":"jane","groups":["dev"]} null`},
+		{services.UserInfo{Name: "bob"}, true, `{"username":"jane","groups":["dev"]} {"username":"bob"}`},
+		{services.UserInfo{Name: "jane", Groups: []string{"system:masters"}}, true, `{"username":"jane","groups":["dev"]} {"username":"jane","groups":["system:masters"]}`},
+	} {
+		var line strings.Builder
+		a := auditing.Auditor{Log: audit.NewLog(&line, "audit/v1"), Recent: &auditing.Recent{}, StatusOf: func(http.ResponseWriter, error) int { return http.StatusOK }}
+		r := &request.Request{Request: httptest.NewRequest("GET", "/version", nil), Verb: "get", Caller: caller, User: c.user, Impersonated: c.impersonated}
+		if err := a.Audited(func(http.ResponseWriter, *request.Request) error { return nil })(httptest.NewRecorder(), r); err != nil {
+			t.Fatal(err)
+		}
+		e := struct{ User, ImpersonatedUser json.RawMessage }{ImpersonatedUser: json.RawMessage("null")}
+		if err := json.Unmarshal([]byte(line.String()), &e); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(e.User) + " " + string(e.ImpersonatedUser); got != c.want {
+			t.Errorf("got %s, want %s", got, c.want)
+		}
+		w := httptest.NewRecorder()
+		if err := a.Recent.Serve(w, httptest.NewRequest("GET", "/", nil)); err != nil || strings.Contains(w.Body.String(), "impersonatedUser") != c.impersonated {
+			t.Errorf("recent requests: %s, error %v", w.Body, err)
 		}
 	}
 }

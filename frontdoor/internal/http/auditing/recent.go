@@ -43,7 +43,7 @@ func (q *Recent) add(r *request.Request, code int) {
 	e := recent{received: r.Audit.Received, took: time.Since(r.Audit.Received), verb: r.Verb, code: code,
 		path: brief(r.URL.Path), user: brief(r.Caller.Name), agent: brief(r.UserAgent()),
 		deprecated: r.Type != nil && r.Type.Deprecation != nil}
-	if r.User.Name != r.Caller.Name {
+	if r.Impersonated {
 		e.impersonated = brief(r.User.Name)
 	}
 	q.mu.Lock()

@@ -26,7 +26,7 @@ func TestRecent(t *testing.T) {
 		_ = a.Audited(func(_ http.ResponseWriter, r *request.Request) error {
 			r.Caller.Name, r.User.Name = user, user
 			if user == "admin" {
-				r.User = services.UserInfo{Name: "other"}
+				r.User, r.Impersonated = services.UserInfo{Name: "other"}, true
 			}
 			return nil
 		})(httptest.NewRecorder(), r)
