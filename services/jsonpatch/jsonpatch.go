@@ -29,11 +29,58 @@ const (
 )
 
 // maxWork is the limit on the cost of a patch: operations times bytes of the object,
-// because one operation may have to scan or move all of it. It is about a second.
+// because one operation may have to scan or move all of it, and what work returns. It is
+// about a second.
 const maxWork = 2 << 30
 
 // batchWork is the amount of work between two checks of the context.
 const batchWork = 256 << 20
+
+// pointerBytes is what moving one item of an array costs.
+const pointerBytes = 8
+
+// work returns the cost of operations on what operations before them have added: an insertion into an
+// array, or a removal, moves all of its items. No operation joins two arrays, and a test succeeds
+// against a value of its own size only.
+func work(operations jsonpatch.Patch, object []byte) (sum int) {
+	items := commas(object)
+	for _, operation := range operations {
+		kind := operation.Kind()
+		path, _ := operation.Path()
+		from, _ := operation.From()
+		if moves(path) && kind != "test" && kind != "replace" || moves(from) && kind == "move" {
+			sum += items * pointerBytes
+		}
+		if value := operation["value"]; value != nil {
+			items = max(items, commas(*value))
+		}
+		items++
+	}
+	return sum
+}
+
+// commas returns the number of commas outside of strings, which is at least about that of the items
+// of all arrays.
+func commas(text []byte) (n int) {
+	inString := false
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '"':
+			inString = !inString
+		case inString && text[i] == '\\':
+			i++
+		case !inString && text[i] == ',':
+			n++
+		}
+	}
+	return n
+}
+
+// moves reports whether a path ends with an index of an array.
+func moves(path string) bool {
+	last := path[strings.LastIndexByte(path, '/')+1:]
+	return last != "" && (last[0] >= '0' && last[0] <= '9' || (last[0] == '-' || last[0] == '+') && len(last) > 1)
+}
 
 // Apply returns the JSON of the patched object. The errors are Statuses: BadRequest for
 // an invalid patch, RequestEntityTooLarge for one beyond a limit, 422 for one that
@@ -53,6 +100,9 @@ func Apply(ctx context.Context, object, patch []byte) ([]byte, error) {
 	if work := len(operations) * len(object); work > maxWork {
 		return nil, limit.Exceeded(limit.Patch, services.TooLarge("A JSON patch of %d operations may be applied to an object of %d bytes, and this one has %d: use fewer operations, or a merge patch",
 			len(operations), maxWork/len(operations), len(object)))
+	}
+	if work(operations, object) > maxWork {
+		return nil, limit.Exceeded(limit.Patch, services.TooLarge("The %d operations of the JSON patch move too many items of lists: use fewer operations, or a merge patch", len(operations)))
 	}
 	for len(operations) > 0 {
 		if ctx.Err() != nil {

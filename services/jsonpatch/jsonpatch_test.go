@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -39,6 +40,10 @@ func TestLimits(t *testing.T) {
 		"too many operations": {`{}`, "[" + strings.Repeat(`{"op":"add","path":"/a","value":1},`, MaxOperations) + `{"op":"add","path":"/a","value":1}]`, services.ReasonRequestEntityTooLarge},
 		"too long":            {`{}`, `[{"op":"add","path":"/a","value":"` + strings.Repeat("x", MaxBytes) + `"}]`, services.ReasonRequestEntityTooLarge},
 		"too much work":       {`{"b":"` + strings.Repeat("x", 1<<20) + `"}`, "[" + strings.Repeat(`{"op":"test","path":"/c","value":1},`, 2100) + `{"op":"add","path":"/a","value":1}]`, services.ReasonRequestEntityTooLarge},
+		"removals from what it adds": {`{}`, `[{"op":"add","path":"/a","value":[0` + strings.Repeat(`,0`, 200_000) + `]}` +
+			strings.Repeat(`,{"op":"remove","path":"/a/0"}`, 9_000) + `]`, services.ReasonRequestEntityTooLarge},
+		"insertions into what it adds": {`{}`, `[{"op":"add","path":"/a","value":[0` + strings.Repeat(`,0`, 200_000) + `]}` +
+			strings.Repeat(`,{"op":"add","path":"/a/+0","value":0}`, 9_000) + `]`, services.ReasonRequestEntityTooLarge},
 		"too large a result":  {`{"b":"` + strings.Repeat("x", 2<<20) + `"}`, `[{"op":"add","path":"/a","value":"` + strings.Repeat("x", 2<<20) + `"}]`, services.ReasonRequestEntityTooLarge},
 		"too deep a result":   {`{}`, `[{"op":"add","path":"/a","value":` + nested + `}]`, services.ReasonInvalid},
 		"no patch":            {`{}`, `{"op":"add"}`, services.ReasonBadRequest},
@@ -94,6 +99,26 @@ func TestReplaceMissing(t *testing.T) {
 		got, err := Apply(t.Context(), []byte(`{"l":[1]}`), []byte(patch))
 		if string(got) != want || (err == nil) == (want == "") {
 			t.Errorf("%s: got %s, %v, want %s", patch, got, err, want)
+		}
+	}
+}
+
+// TestLongPatches: patches of as many operations as may be are applied, where they are cheap.
+func TestLongPatches(t *testing.T) {
+	commas := `"` + strings.Repeat("a,\\\"", 30_000) + `"`
+	for name, c := range map[string]struct{ object, first, each string }{
+		"new fields":             {`{}`, `{"op":"add","path":"/a","value":{}}`, `{"op":"add","path":"/a/b%d","value":"` + strings.Repeat("x", 100) + `"}`},
+		"new items":              {`{"a":[]}`, `{"op":"test","path":"/a","value":[]}`, `{"op":"add","path":"/a/-","value":"` + strings.Repeat("x", 100) + `"}`},
+		"new first items":        {`{"a":[]}`, `{"op":"test","path":"/a","value":[]}`, `{"op":"add","path":"/a/0","value":"` + strings.Repeat("x", 100) + `"}`},
+		"changes of items":       {`{"a":[]}`, `{"op":"add","path":"/a","value":[0` + strings.Repeat(",0", 100_000) + `]}`, `{"op":"replace","path":"/a/%d","value":1}`},
+		"items beside long text": {`{"a":[],"b":` + commas + `}`, `{"op":"add","path":"/a/0","value":0}`, `{"op":"replace","path":"/a/0","value":1}`},
+	} {
+		operations := []string{c.first}
+		for i := range MaxOperations - 1 {
+			operations = append(operations, strings.ReplaceAll(c.each, "%d", strconv.Itoa(i)))
+		}
+		if _, err := Apply(t.Context(), []byte(c.object), []byte("["+strings.Join(operations, ",")+"]")); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
