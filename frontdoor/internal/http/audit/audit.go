@@ -230,9 +230,9 @@ func (l *Log) Write(o Outcome) {
 func (l *Log) event(o *Outcome) *event {
 	e := &event{
 		Kind: "Event", APIVersion: l.apiVersion, Level: string(o.Record.Rule.level()), AuditID: o.Record.ID, Stage: o.Stage,
-		RequestURI: o.Request.URL.RequestURI(), Verb: o.Verb, User: userOf(o.Caller), UserAgent: bounded(o.Request.UserAgent()),
+		RequestURI: bounded(o.Request.URL.RequestURI(), maxURI), Verb: o.Verb, User: userOf(o.Caller), UserAgent: bounded(o.Request.UserAgent(), maxText),
 		SourceIPs: l.sources.of(o.Request), ResponseStatus: o.status(),
-		Received: o.Record.Received, StageTimestamp: time.Now(), Annotations: o.Record.Annotations(), ObjectRef: o.Object, code: o.Status,
+		Received: o.Record.Received, StageTimestamp: time.Now(), Annotations: o.Record.Annotations(), ObjectRef: o.Object.bounded(), code: o.Status,
 	}
 	if o.Impersonated != nil {
 		impersonated := userOf(*o.Impersonated)
@@ -249,15 +249,28 @@ func (l *Log) event(o *Outcome) *event {
 	return e
 }
 
-// maxText is the maximum length of a logged user agent in bytes.
-const maxText = 1024
+// maxText is the maximum length in bytes of a logged user agent, and of the parts of a path, maxURI that
+// of a URI: a line that is longer than a file of the log would be left out.
+const (
+	maxText = 1 << 10
+	maxURI  = 64 << 10
+)
 
 // bounded truncates a text that the client controls.
-func bounded(text string) string {
-	if len(text) <= maxText {
+func bounded(text string, to int) string {
+	if len(text) <= to {
 		return text
 	}
-	return text[:maxText] + "...TRUNCATED"
+	return text[:to] + "...TRUNCATED"
+}
+
+// bounded truncates the parts of a path that does not name what exists.
+func (r *ObjectRef) bounded() *ObjectRef {
+	if r == nil || len(r.Resource)+len(r.Namespace)+len(r.Name)+len(r.APIGroup)+len(r.APIVersion)+len(r.Subresource) <= maxText {
+		return r
+	}
+	return &ObjectRef{Resource: bounded(r.Resource, maxText), Namespace: bounded(r.Namespace, maxText), Name: bounded(r.Name, maxText),
+		APIGroup: bounded(r.APIGroup, maxText), APIVersion: bounded(r.APIVersion, maxText), Subresource: bounded(r.Subresource, maxText)}
 }
 
 func userOf(u services.UserInfo) user {

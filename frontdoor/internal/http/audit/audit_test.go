@@ -52,3 +52,25 @@ func TestDecisionsAreAnnotated(t *testing.T) {
 		}
 	}
 }
+
+// TestLongRequests: what a client without any right can make a line of is bounded. A longer line than
+// a file of the log may be would be left out of it.
+func TestLongRequests(t *testing.T) {
+	long := strings.Repeat("<", 900<<10) // each of which JSON escapes as six bytes
+	var line strings.Builder
+	r := httptest.NewRequest("GET", "/api/v1/namespaces/a/pods/"+long+"?labelSelector="+long, nil)
+	r.Header.Set("User-Agent", long)
+	audit.NewLog(&line, "audit/v1").Write(audit.Outcome{Stage: audit.ResponseComplete, Record: &audit.Record{}, Request: r,
+		Object: &audit.ObjectRef{Resource: "pods", Name: long, Namespace: "a", APIVersion: "v1"}})
+	if line.Len() > 600<<10 {
+		t.Errorf("the line has %d bytes", line.Len())
+	}
+	var event struct {
+		RequestURI string
+		ObjectRef  struct{ Namespace, Name string }
+	}
+	if err := json.Unmarshal([]byte(line.String()), &event); err != nil || !strings.HasPrefix(event.RequestURI, "/api/v1/namespaces/a/pods/%3C%3C") ||
+		!strings.HasSuffix(event.RequestURI, "...TRUNCATED") || event.ObjectRef.Namespace != "a" || !strings.HasPrefix(event.ObjectRef.Name, "<<<<") {
+		t.Errorf("%.300s, error %v", line.String(), err)
+	}
+}

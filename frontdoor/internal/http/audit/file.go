@@ -62,11 +62,34 @@ func (s *fileSettings) open() (io.WriteCloser, error) {
 		return standard{os.Stdout}, nil
 	}
 	file, err := os.OpenFile(s.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil || s.maxSize+s.maxAge+s.maxBackups == 0 && !s.compress {
-		return file, err
+	if err != nil {
+		return nil, err
+	}
+	if s.maxSize+s.maxAge+s.maxBackups == 0 && !s.compress {
+		return &lines{WriteCloser: file}, nil
 	}
 	_ = file.Close() // it can be written
-	return &lumberjack.Logger{Filename: s.path, MaxSize: s.maxSize, MaxAge: s.maxAge, MaxBackups: s.maxBackups, Compress: s.compress}, nil
+	return &lines{WriteCloser: &lumberjack.Logger{Filename: s.path, MaxSize: s.maxSize, MaxAge: s.maxAge, MaxBackups: s.maxBackups, Compress: s.compress}}, nil
+}
+
+// lines is a file of lines. A disk that becomes full ends a line in the middle; the next one that can
+// be written is a line of its own. Not for concurrent use.
+type lines struct {
+	io.WriteCloser
+	torn bool
+}
+
+// Write writes one line with its end.
+func (l *lines) Write(line []byte) (int, error) {
+	if l.torn {
+		if _, err := l.WriteCloser.Write([]byte("\n")); err != nil {
+			return 0, err
+		}
+		l.torn = false
+	}
+	n, err := l.WriteCloser.Write(line)
+	l.torn = err != nil && n > 0
+	return n, err
 }
 
 // chains reports whether the log is a file whose lines are a chain.

@@ -2,11 +2,14 @@ package audit
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -93,6 +96,65 @@ func TestFailuresAreCounted(t *testing.T) {
 type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, errors.New("no space") }
+
+// shrinking is a file on a disk with some bytes of space left.
+type shrinking struct {
+	*os.File
+	space int
+}
+
+func (f *shrinking) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p[:min(len(p), f.space)])
+	if f.space -= n; err == nil && n < len(p) {
+		err = syscall.ENOSPC
+	}
+	return n, err
+}
+
+// TestFullDisk: a line that was written in part neither takes the next one with it nor breaks the chain.
+func TestFullDisk(t *testing.T) {
+	s := fileSettings{path: filepath.Join(t.TempDir(), "audit.log"), format: "json", mode: "blocking", chain: true}
+	opened, err := s.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	under := opened.(*lines)
+	disk := &shrinking{under.WriteCloser.(*os.File), 250}
+	under.WriteCloser = disk
+	file, err := s.chained(opened, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(id string) int { return writeAll(file, [][]byte{[]byte(`{"auditID":"` + id + `"}`)}) }
+	if got := []int{write("one"), write("two"), write("three"), write("four")}; !slices.Equal(got, []int{1, 1, 0, 0}) {
+		t.Fatalf("%v lines written", got)
+	}
+	disk.space = 1 << 10
+	if write("five")+write("six") != 2 {
+		t.Fatal("the disk is full for ever")
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for line := range strings.Lines(string(content)) {
+		var e struct{ AuditID string }
+		if json.Unmarshal([]byte(line), &e) == nil {
+			ids = append(ids, e.AuditID)
+		}
+	}
+	if want := []string{"one", "two", "five", "six"}; !slices.Equal(ids, want) {
+		t.Errorf("%q can be read, want %q", ids, want)
+	}
+	r, err := auditchain.Verify(nil, s.path)
+	if err != nil || len(r.Problems) != 1 || r.Last.N != 4 {
+		t.Errorf("verified: %+v, error %v; want the line in part as the only problem", r, err)
+	}
+}
 
 // TestChain: the lines of a file are a chain across rotated files and restarts, and other settings of the
 // log have none.
