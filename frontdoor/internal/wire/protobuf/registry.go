@@ -135,8 +135,13 @@ func (m *Message) encode(object []byte) ([]byte, error) {
 	return o.Marshal()
 }
 
-// Decode decodes a message into an object with integers as int64.
+// Decode decodes a message into an object with integers as int64. It returns
+// RequestEntityTooLarge (413) for a message that takes much more memory than it has bytes, and a
+// tree.DepthError for a large one that is nested too deeply.
 func (m *Message) Decode(body []byte) (map[string]any, error) {
+	if err := m.checkWeight(body); err != nil {
+		return nil, err
+	}
 	o := reflect.New(m.goType).Interface().(generated)
 	if err := o.Unmarshal(body); err != nil {
 		return nil, err

@@ -7,7 +7,6 @@ package patches
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	kjson "sigs.k8s.io/json"
@@ -58,8 +57,10 @@ func DuplicateKeys(err error) (all []string) {
 	if err == nil {
 		return nil
 	}
+	known := map[string]bool{} // a body of any size may repeat one key in each of its lines
 	for line := range strings.SplitSeq(strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:\n"), "\n") {
-		if line = strings.TrimSpace(line); !slices.Contains(all, line) {
+		if line = strings.TrimSpace(line); !known[line] {
+			known[line] = true
 			all = append(all, line)
 		}
 	}

@@ -1,0 +1,134 @@
+package protobuf
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/limit"
+	"github.com/portico-platform/portico/services/tree"
+)
+
+const (
+	// light is the size of a message that is decoded without being weighed: what it takes is
+	// less than heaviest, and its depth is no danger.
+	light = 64 << 10
+	// heaviest is the limit on what decoding a message takes, in bytes. An empty message in a list
+	// is two bytes, and takes thousands when it is a container.
+	heaviest = 256 << 20
+	// perMessage is what the JSON object of a message takes, at least.
+	perMessage = 512
+)
+
+// weight describes what the fields of a message take when they are decoded.
+type weight map[protowire.Number]fieldWeight
+
+type fieldWeight struct {
+	each   int    // bytes of each value
+	fields weight // nil unless the value is a message
+}
+
+// weights has the weight of Go types.
+var weights = struct {
+	sync.Mutex
+	of map[reflect.Type]weight
+}{of: map[reflect.Type]weight{}}
+
+func weightOf(t reflect.Type) weight {
+	weights.Lock()
+	defer weights.Unlock()
+	return weigh(t)
+}
+
+// weigh returns the weight of a struct type. The caller holds weights. Types that contain
+// themselves end at the map that is being filled.
+func weigh(t reflect.Type) weight {
+	if w, ok := weights.of[t]; ok {
+		return w
+	}
+	w := weight{}
+	weights.of[t] = w
+	for i := range t.NumField() {
+		f := t.Field(i)
+		parts := strings.Split(f.Tag.Get("protobuf"), ",")
+		if len(parts) < 2 {
+			continue
+		}
+		number, err := strconv.Atoi(parts[1])
+		if err != nil {
+			continue
+		}
+		value := fieldWeight{each: perMessage}
+		switch of := f.Type; of.Kind() {
+		case reflect.Struct:
+			value.fields = weighValue(of) // within its parent
+		case reflect.Pointer, reflect.Slice:
+			value.each += 2 * int(of.Elem().Size()) // a list grows by copies
+			value.fields = weighValue(of.Elem())
+			if of.Elem().Kind() != reflect.Struct {
+				value.each -= perMessage
+			}
+		case reflect.Map:
+			value.each += int(of.Elem().Size())
+			if fields := weighValue(of.Elem()); fields != nil {
+				value.fields = weight{entryValue: {fields: fields}}
+			}
+		default:
+			continue
+		}
+		w[protowire.Number(number)] = value
+	}
+	return w
+}
+
+// weighValue returns the weight of a value's type, nil unless it is a message of fields.
+func weighValue(t reflect.Type) weight {
+	if _, isLeaf := leaves[t]; isLeaf || t.Kind() != reflect.Struct {
+		return nil
+	}
+	return weigh(t)
+}
+
+// scale weighs one message.
+type scale struct {
+	total int // bytes
+	depth int // of the message that is being weighed
+}
+
+// add adds what decoding a message takes. It returns errHeavy, or a tree.DepthError for one that is
+// nested too deeply: the generated code would need a stack without bound, at whose limit the
+// process ends. Any other error is that of a message that cannot be decoded.
+func (s *scale) add(w weight, message []byte) error {
+	if s.depth++; s.depth > tree.MaxDepth {
+		return tree.DepthError{Limit: tree.MaxDepth}
+	}
+	defer func() { s.depth-- }()
+	return fields(message, func(n protowire.Number, value []byte) error {
+		f, ok := w[n]
+		if !ok {
+			return nil
+		}
+		if s.total += f.each; s.total > heaviest {
+			return errHeavy
+		}
+		if f.fields == nil {
+			return nil
+		}
+		return s.add(f.fields, value)
+	})
+}
+
+// errHeavy is RequestEntityTooLarge (413).
+var errHeavy = limit.Exceeded(limit.Body, services.TooLarge("The Protobuf message has too many parts: decoding it takes more than %d bytes", heaviest))
+
+// checkWeight returns the error of a message that must not be decoded.
+func (m *Message) checkWeight(body []byte) error {
+	if len(body) <= light {
+		return nil
+	}
+	return (&scale{}).add(weightOf(m.goType), body)
+}
