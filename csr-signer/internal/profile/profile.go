@@ -4,6 +4,7 @@
 package profile
 
 import (
+	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -64,8 +65,12 @@ func BuiltIn(v vocabulary.Vocabulary, r release.Release) map[string]Profile {
 	}
 }
 
+// maxRSABits is the limit on RSA keys. The time to verify a signature grows with the square of the
+// size, and a request has space for keys of millions of bits.
+const maxRSABits = 16384
+
 // Parse parses the PEM of a request and verifies its signature, which proves that the
-// requester holds the key.
+// requester holds the key. It refuses RSA keys of more than maxRSABits.
 func Parse(text []byte) (*x509.CertificateRequest, error) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {
@@ -74,6 +79,9 @@ func Parse(text []byte) (*x509.CertificateRequest, error) {
 	request, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
 		return nil, err
+	}
+	if key, ok := request.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > maxRSABits {
+		return nil, fmt.Errorf("the RSA key has %d bits, more than %d", key.N.BitLen(), maxRSABits)
 	}
 	return request, request.CheckSignature()
 }

@@ -1,10 +1,15 @@
 package profile
 
 import (
+	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/pem"
+	"math/big"
 	"net"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/portico-platform/portico/services/release"
@@ -73,4 +78,41 @@ func TestUsagesOfNodes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLargeKeys: the signature of a request with an RSA key that is too large is not verified.
+func TestLargeKeys(t *testing.T) {
+	for bits, want := range map[int]string{8192: "verification error", 32768: "the RSA key has 32768 bits, more than 16384"} {
+		if _, err := Parse(requestWithKey(t, bits)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d bits: %v, want %s", bits, err, want)
+		}
+	}
+}
+
+// requestWithKey returns a request with an RSA key that nobody has, and any signature.
+func requestWithKey(t *testing.T, bits int) []byte {
+	t.Helper()
+	marshal := func(value any) asn1.RawValue {
+		der, err := asn1.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return asn1.RawValue{FullBytes: der}
+	}
+	modulus := new(big.Int).SetBit(big.NewInt(1), bits-1, 1)
+	key, err := x509.MarshalPKIXPublicKey(&rsa.PublicKey{N: modulus, E: 65537})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sha256WithRSA := asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 11}
+	der := marshal(struct {
+		Request   asn1.RawValue
+		Algorithm pkix.AlgorithmIdentifier
+		Signature asn1.BitString
+	}{marshal(struct {
+		Version                  int
+		Subject, Key, Attributes asn1.RawValue
+	}{0, marshal(pkix.Name{CommonName: "a"}.ToRDNSequence()), asn1.RawValue{FullBytes: key}, asn1.RawValue{Class: asn1.ClassContextSpecific, IsCompound: true}}),
+		pkix.AlgorithmIdentifier{Algorithm: sha256WithRSA, Parameters: asn1.NullRawValue}, asn1.BitString{Bytes: make([]byte, bits/8), BitLength: bits}})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der.FullBytes})
 }
