@@ -109,14 +109,11 @@ func (e *Engine) PrepareBody(ctx context.Context, b Body, object map[string]any,
 	if why := p.wrongType(); why != "" {
 		return nil, b.malformed(why)
 	}
-	unknown := field.Findings{Decoded: p.decodeErrors, Unknown: p.unknown, Patched: p.patched, Opaque: root.opaque}.List()
-	if b.Order != nil && v != Ignore {
-		b.Order(unknown)
-	}
-	switch {
-	case len(unknown) == 0 || v == Ignore:
+	if v == Ignore {
 		return nil, nil
-	case v == Strict:
+	}
+	unknown := field.Findings{Decoded: p.decodeErrors, Unknown: p.unknown, Patched: p.patched, Opaque: root.opaque, Order: b.Order}.List()
+	if v == Strict && len(unknown) > 0 {
 		return nil, b.malformed("strict decoding error: " + strings.Join(field.OneOfYAML(unknown), ", "))
 	}
 	return unknown, nil

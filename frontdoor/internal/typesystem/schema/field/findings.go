@@ -24,7 +24,8 @@ func OneOfYAML(findings []string) []string {
 // separators are the characters of paths that end the name of a field.
 const separators = ".[]"
 
-// maxListed limits the findings of each kind in a response.
+// maxListed limits the findings in a response: all of them in their order in a body, or else
+// those of each kind.
 const maxListed = 100
 
 // Findings are what a strict request is refused for.
@@ -34,9 +35,11 @@ type Findings struct {
 	Patched bool     // the decoder has read a patch
 	// Opaque reports whether a field of a body is inside of a value whose content is not reported.
 	Opaque func(path []string) bool
+	// Order sorts findings by where they are in the body; nil for a body that has no such order.
+	Order func(findings []string)
 }
 
-// List returns the findings of the decoder and the unknown fields, up to maxListed of each.
+// List returns the findings of the decoder and the unknown fields, up to maxListed.
 func (f Findings) List() []string {
 	slices.SortFunc(f.Unknown, comparePaths)
 	all := slices.DeleteFunc(slices.Clone(f.Decoded[:min(len(f.Decoded), maxListed)]), func(finding string) bool {
@@ -51,8 +54,16 @@ func (f Findings) List() []string {
 			all = slices.Delete(all, i, i+1)
 		}
 	}
-	for _, name := range f.Unknown[:min(len(f.Unknown), maxListed)] {
+	unknown := f.Unknown
+	if f.Order == nil {
+		unknown = unknown[:min(len(unknown), maxListed)]
+	}
+	for _, name := range unknown {
 		all = append(all, fmt.Sprintf("unknown field %q", name))
+	}
+	if f.Order != nil {
+		f.Order(all)
+		all = all[:min(len(all), maxListed)]
 	}
 	return all
 }
