@@ -65,7 +65,7 @@ func TestTypes(t *testing.T) {
 			{"rbac.authorization.", "v1", "roles", "Role", true, allVerbs, "", v.Group("rbac.authorization.") + "/v1", resource.GroupResource{Group: v.Group("rbac.authorization."), Resource: "roles"}, kinds.NamePathSegment},
 			{"authorization.", "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview", true, []string{"create"}, "", v.Group("authorization.") + "/v1", resource.GroupResource{Group: v.Group("authorization."), Resource: "localsubjectaccessreviews"}, kinds.NameSubdomain},
 			{"apiextensions.", "v1", "customresourcedefinitions", "CustomResourceDefinition", false, allVerbs, "status", v.Group("apiextensions.") + "/v1", resource.GroupResource{Group: v.Group("apiextensions."), Resource: "customresourcedefinitions"}, kinds.NameSubdomain},
-			{"apiregistration.", "v1", "apiservices", "APIService", false, allVerbs, "status", v.Group("apiregistration.") + "/v1", resource.GroupResource{Group: v.Group("apiregistration."), Resource: "apiservices"}, kinds.NamePathSegment},
+			{"apiregistration.", "v1", "apiservices", "APIService", false, allVerbs, "status", v.Group("apiregistration.") + "/v1", resource.GroupResource{Group: v.Group("apiregistration."), Resource: "apiservices"}, kinds.NameChecked},
 		} {
 			got, ok := c.Lookup(v.Group(want.group), want.version, want.resource)
 			if !ok {

@@ -17,7 +17,7 @@ type Fields map[string]bool
 
 // Shape holds properties of the fields of a published Go type.
 type Shape struct {
-	// OmitEmpty are the strings, numbers and booleans that are omitted when they are zero.
+	// OmitEmpty are the strings, bytes, numbers and booleans that are omitted when they are zero.
 	// Typed clients cannot distinguish zero from absent there, and write neither.
 	OmitEmpty Fields
 	// Always are the numbers and booleans that are written when they are zero.
@@ -100,6 +100,8 @@ func note(t reflect.Type, shape Shape) {
 		case reflect.Slice, reflect.Map:
 			if always {
 				shape.Null[name] = true
+			} else if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Uint8 {
+				shape.OmitEmpty[name] = true
 			}
 		case reflect.Pointer:
 			kind := f.Type.Elem().Kind()

@@ -19,6 +19,8 @@ func TestOmitEmpty(t *testing.T) {
 		{"apps.v1.DeploymentSpec", "replicas", false},
 		{"apps.v1.DeploymentSpec", "paused", true},
 		{"meta.v1.ObjectMeta", "generateName", true},
+		{"admissionregistration.v1.WebhookClientConfig", "caBundle", true},
+		{"certificates.v1.CertificateSigningRequestSpec", "request", false},
 	} {
 		if got := Shapes()[c.definition].OmitEmpty[c.field]; got != c.want {
 			t.Errorf("%s.%s: got %v, want %v", c.definition, c.field, got, c.want)

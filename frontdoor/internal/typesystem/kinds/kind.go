@@ -138,6 +138,7 @@ const (
 	NameConfigKey   NameRule = "config-key"   // the key of a ConfigMap (lease candidates)
 	NameIP          NameRule = "ip"           // a canonical IP address
 	NamePathSegment NameRule = "path-segment" // anything but . .. / % (roles and bindings)
+	NameChecked     NameRule = "checked"      // a function of checks validates it
 )
 
 // Format returns the format of names that comply with the rule.
@@ -153,9 +154,14 @@ func (r NameRule) Format() format.Format {
 		return format.CanonicalIP
 	case NamePathSegment:
 		return format.PathSegment
+	case NameChecked:
+		return func(string) []string { return nil }
 	}
 	return validation.IsDNS1123Subdomain
 }
+
+// Random reports whether a name that is made from generateName has a random suffix.
+func (r NameRule) Random() bool { return r != NameIP }
 
 // In reports whether the version is deprecated in a release.
 func (d Deprecation) In(r release.Release) bool { return !before(r, d.Since) }

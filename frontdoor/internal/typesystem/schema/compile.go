@@ -143,7 +143,7 @@ func (n *node) applyShape(shape k8stypes.Shape, definition string, r release.Rel
 }
 
 // zeros are the defaults of required fields of a status.
-var zeros = map[kind]any{integer: int64(0), boolean: false}
+var zeros = map[kind]any{integer: int64(0), boolean: false, text: ""}
 
 // alwaysPresent are the structs that are added even if they have required fields, so that
 // validation reports these.
@@ -247,8 +247,7 @@ func (e *Engine) fillObject(n *node, s *spec.Schema, r *kinds.Rules) {
 	}
 	n.addSpecAndStatus(r)
 	for name, f := range n.fields {
-		// Empty managedFields request a reset, so they are kept for package fieldmanager.
-		f.omitEmpty = (f.kind == list || f.kind == dictionary) && !slices.Contains(s.Required, name) && name != "managedFields"
+		f.omitEmpty = (f.kind == list || f.kind == dictionary) && !slices.Contains(s.Required, name)
 	}
 	if r == nil {
 		return

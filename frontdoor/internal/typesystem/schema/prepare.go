@@ -102,8 +102,8 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 		if replaced, ok := p.value(f.node, value, &below); ok {
 			m[name] = replaced
 		}
-		if f.omitEmpty && empty(value) {
-			delete(m, name)
+		if f.omitEmpty && empty(value) && (name != "managedFields" || at == nil || at.Parent != nil) {
+			delete(m, name) // empty managedFields of the object itself request a reset
 		}
 	}
 	p.show(n, m)
@@ -197,7 +197,9 @@ func (p *preparation) dictionary(n *node, m map[string]any, at *field.Path) {
 	below := field.Path{Parent: at, IsKey: true}
 	for key, value := range m {
 		if value == nil && n.item.kind != anything && !n.item.takesNull() && !p.asGiven {
-			if m[key] = p.zero(n.item); m[key] == nil {
+			if m[key] = p.zero(n.item); m[key] == nil && n.item.kind == timestamp {
+				continue // a time that is not set
+			} else if m[key] == nil {
 				delete(m, key)
 				continue
 			}

@@ -71,8 +71,12 @@ func (w Write) Identify(obj map[string]any) {
 		delete(meta, "namespace")
 	}
 	if name, _ := meta["name"].(string); name == "" {
-		if base, _ := meta["generateName"].(string); base != "" {
+		switch base, _ := meta["generateName"].(string); {
+		case base == "":
+		case w.Type.NameRule.Random():
 			meta["name"] = base[:min(len(base), longestBase)] + rand.String(generatedSuffix)
+		default:
+			meta["name"] = base
 		}
 	}
 	meta["uid"] = string(uuid.NewUUID())

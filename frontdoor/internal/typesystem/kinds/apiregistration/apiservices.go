@@ -2,6 +2,7 @@ package apiregistration
 
 import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/format"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -11,9 +12,12 @@ func apiServiceName(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	spec := rules.Object(m, "spec")
 	version, group := rules.Text(spec, "version"), rules.Text(spec, "group")
 	want := version + "." + group
-	if name := rules.Text(rules.Object(m, "metadata"), "name"); name != want {
-		c.Invalid(at.Field("metadata").Field("name"), name, "must be `spec.version+\".\"+spec.group`: "+field.Display(want))
-	}
+	c.Name(func(name string) []string {
+		if problems := format.PathSegment(name); len(problems) > 0 || name == want {
+			return problems
+		}
+		return []string{"must be `spec.version+\".\"+spec.group`: " + field.Display(want)}
+	})
 	at = at.Field("spec")
 	for _, problem := range validation.IsDNS1035Label(version) {
 		c.Invalid(at.Field("version"), version, problem)

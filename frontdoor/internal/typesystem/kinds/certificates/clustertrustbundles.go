@@ -16,23 +16,20 @@ import (
 const maxBundle = 1 << 20
 
 // bundleName checks that the name of a bundle begins with the name of its signer.
-func bundleName(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	name, signer := rules.Text(rules.Object(m, "metadata"), "name"), rules.Text(rules.Object(m, "spec"), "signerName")
-	at = at.Field("metadata").Field("name")
+func bundleName(c *rules.Check, m, _ map[string]any, _ *field.Path) {
+	signer := rules.Text(rules.Object(m, "spec"), "signerName")
 	prefix := strings.ReplaceAll(signer, "/", ":") + ":"
-	switch {
-	case name == "": // reported as required
-	case signer == "" && strings.Contains(name, ":"):
-		c.Invalid(at, name, "ClusterTrustBundle without signer name must not have \":\" in its name")
-	case signer == "":
-		c.Must(validation.IsDNS1123Subdomain, name, at)
-	case !strings.HasPrefix(name, prefix):
-		c.Invalid(at, name, fmt.Sprintf("ClusterTrustBundle for signerName %s must be named with prefix %s", signer, prefix))
-	default:
-		for _, problem := range validation.IsDNS1123Subdomain(strings.TrimPrefix(name, prefix)) {
-			c.Invalid(at, name, problem)
+	c.Name(func(name string) []string {
+		switch rest, named := strings.CutPrefix(name, prefix); {
+		case signer == "" && strings.Contains(name, ":"):
+			return []string{"ClusterTrustBundle without signer name must not have \":\" in its name"}
+		case signer == "":
+			return validation.IsDNS1123Subdomain(name)
+		case named:
+			return validation.IsDNS1123Subdomain(rest)
 		}
-	}
+		return []string{fmt.Sprintf("ClusterTrustBundle for signerName %s must be named with prefix %s", signer, prefix)}
+	})
 }
 
 // bundleCertificates checks that the bundle consists of certificates of authorities, each of

@@ -53,21 +53,10 @@ func (c *Check) Metadata(t Identity, object, old map[string]any) {
 
 // names validates name, generateName and namespace.
 func (c *Check) names(t Identity, metadata map[string]any, at *field.Path) {
-	name, _ := metadata["name"].(string)
-	prefix, _ := metadata["generateName"].(string)
-	valid := t.Names
-	if prefix != "" {
-		for _, problem := range valid(completed(prefix)) {
-			c.Invalid(at.Field("generateName"), prefix, problem)
-		}
-	}
-	if name == "" {
+	if Text(metadata, "name") == "" {
 		c.Required(at.Field("name"), "name or generateName is required")
-	} else {
-		for _, problem := range valid(name) {
-			c.Invalid(at.Field("name"), name, problem)
-		}
 	}
+	c.nameOf(metadata, t.Names, at)
 	namespace, _ := metadata["namespace"].(string)
 	switch {
 	case !t.Namespaced && namespace != "":
@@ -79,6 +68,21 @@ func (c *Check) names(t Identity, metadata map[string]any, at *field.Path) {
 			c.Invalid(at.Field("namespace"), namespace, problem)
 		}
 	}
+}
+
+// Name validates the name and the generateName of the object by a rule that depends on the
+// object. The kind has the NameRule "checked".
+func (c *Check) Name(valid format.Format) {
+	c.nameOf(Object(c.Root, "metadata"), valid, &field.Path{Name: "metadata"})
+}
+
+func (c *Check) nameOf(metadata map[string]any, valid format.Format, at *field.Path) {
+	if prefix := Text(metadata, "generateName"); prefix != "" {
+		for _, problem := range valid(completed(prefix)) {
+			c.Invalid(at.Field("generateName"), prefix, problem)
+		}
+	}
+	c.Must(valid, Text(metadata, "name"), at.Field("name"))
 }
 
 // completed returns a generateName without a trailing dash, which is valid there because a
