@@ -127,6 +127,23 @@ type need struct {
 	set   func(address string)
 }
 
+// failed returns the beginning of a message about an address that cannot be claimed.
+func (n need) failed() string {
+	if n.from.kind() != ipClaims {
+		return ""
+	}
+	return "failed to allocate IP " + n.given + ": "
+}
+
+// outside returns the message about an address that the range does not contain.
+func (n need) outside() string {
+	provided := "provided port"
+	if n.from.kind() == ipClaims {
+		provided = "the provided IP (" + n.given + ")"
+	}
+	return n.failed() + provided + " is not in the valid range. The range of valid " + n.from.what() + "s is " + n.from.String()
+}
+
 // meet claims one address.
 func (m *Assignment) meet(ctx context.Context, n need) error {
 	if n.given == "" {
@@ -143,7 +160,7 @@ func (m *Assignment) meet(ctx context.Context, n need) error {
 	}
 	var problems field.Errors
 	if !n.from.contains(n.given) {
-		problems.Invalid(n.at, n.shown, "provided "+n.from.what()+" is not in the valid range. The range of valid "+n.from.what()+"s is "+n.from.String())
+		problems.Invalid(n.at, n.shown, n.outside())
 		return m.invalid(problems.Causes())
 	}
 	reserved, err := m.reserved(ctx, key)
@@ -158,7 +175,7 @@ func (m *Assignment) meet(ctx context.Context, n need) error {
 	case err != nil:
 		return err
 	case !free:
-		problems.Invalid(n.at, n.shown, "provided "+n.from.what()+" is already allocated")
+		problems.Invalid(n.at, n.shown, n.failed()+"provided "+n.from.what()+" is already allocated")
 		return m.invalid(problems.Causes())
 	}
 	return nil

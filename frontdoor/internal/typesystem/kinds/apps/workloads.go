@@ -134,8 +134,12 @@ func statefulSetChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 // pods of a StatefulSet may change.
 var ordinalsMutable, _ = release.Of("1.33")
 
-// revisionData checks that a revision holds an object.
-func revisionData(c *rules.Check, m, _ map[string]any, at *field.Path) {
+// revisionData checks that a revision holds an object; later releases check only new ones,
+// since the data is immutable.
+func revisionData(c *rules.Check, m, old map[string]any, at *field.Path) {
+	if old != nil && !c.Release.Before(release.V136) {
+		return
+	}
 	switch m["data"].(type) {
 	case map[string]any:
 	case nil:

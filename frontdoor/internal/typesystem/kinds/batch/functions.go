@@ -18,6 +18,7 @@ var Functions = kinds.Functions{
 		"backoffOfIndexes":        backoffOfIndexes,
 		"replacementFitsFailures": replacementFitsFailures,
 		"cronJobName":             cronJobName,
+		"hostnamesOfPods":         hostnamesOfPods,
 		"indexedJob":              indexedJob,
 		"jobChanges":              jobChanges,
 		"jobReport":               jobReport,

@@ -15,6 +15,7 @@ const (
 	maxFailedIndexes  = 100_000
 	manyCompletions   = 100_000
 	maxOfMany         = 10_000
+	maxSuccessRules   = 20
 	maxIndexesOfRule  = 64 << 10
 	requiresIndexMode = "requires indexed completion mode"
 )
@@ -58,12 +59,26 @@ func successOfIndexes(c *rules.Check, spec, _ map[string]any, at *field.Path) {
 	if spec["completionMode"] != "Indexed" || spec["completions"] == nil {
 		return
 	}
+	policy, given := spec["successPolicy"].(map[string]any)
+	if !given {
+		return
+	}
+	at = at.Field("successPolicy").Field("rules")
+	switch n := len(rules.List(policy, "rules")); {
+	case n == 0:
+		c.Required(at, "at least one rules must be specified when the successPolicy is specified")
+	case n > maxSuccessRules:
+		c.TooMany(at, n, maxSuccessRules)
+	}
 	completions := rules.Number(spec, "completions")
-	for i, rule := range rules.Objects(rules.Object(spec, "successPolicy"), "rules") {
-		where := at.Field("successPolicy").Field("rules").Item(i)
+	for i, rule := range rules.Objects(policy, "rules") {
+		where := at.Item(i)
 		count, total := rules.Number(rule, "succeededCount"), completions
 		if rule["succeededCount"] == nil && rule["succeededIndexes"] == nil {
 			c.Required(where, "at least one of succeededCount or succeededIndexes must be specified")
+		}
+		if count < 0 {
+			c.Invalid(where.Field("succeededCount"), count, "must be greater than or equal to 0")
 		}
 		if count > completions {
 			c.Invalid(where.Field("succeededCount"), count, fmt.Sprintf("must be less than or equal to %d (the number of specified completions)", completions))

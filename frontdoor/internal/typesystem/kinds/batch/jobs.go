@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/services/tree"
 
@@ -69,10 +71,24 @@ func ownSelector(c *rules.Check, m, old map[string]any, where *field.Path) {
 			c.Invalid(at.Entry(name), labels, must)
 		}
 	}
-	// A Job of a later release has the selector of that one.
-	kept := old != nil && rules.Same(spec["selector"], rules.Object(old, "spec")["selector"])
-	if selector := rules.Object(spec, "selector"); !kept && !rules.Selects(selector, own) {
+	selector := rules.Object(spec, "selector")
+	if old != nil && rules.Same(selector, rules.Object(old, "spec")["selector"]) { // it may be that of a later release
+		own, _ = identity(c.Vocabulary, labelsQualified, metadata)
+	}
+	if !rules.Selects(selector, own) {
 		c.Invalid(where.Field("selector"), selector, "`selector` not auto-generated")
+	}
+}
+
+// hostnamesOfPods checks that the names of an indexed Job's pods can be hostnames.
+func hostnamesOfPods(c *rules.Check, m, old map[string]any, at *field.Path) {
+	spec, name := rules.Object(m, "spec"), rules.Text(rules.Object(m, "metadata"), "name")
+	completions := rules.Number(spec, "completions")
+	if old != nil || spec["completionMode"] != "Indexed" || completions <= 0 {
+		return
+	}
+	if last := fmt.Sprintf("%s-%d", name, completions-1); len(validation.IsDNS1123Label(last)) > 0 {
+		c.Invalid(at.Field("metadata").Field("name"), name, "will not able to create pod with invalid DNS label: "+last)
 	}
 }
 

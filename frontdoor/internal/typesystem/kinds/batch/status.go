@@ -171,7 +171,7 @@ func (r report) checkCounters() {
 			r.invalid(name, name+">0 is invalid for finished job")
 		}
 	}
-	if now("ready") > now("active") && r.changed("ready", "active") {
+	if r.status["ready"] != nil && now("ready") > now("active") && r.changed("ready", "active") {
 		r.invalid("ready", "cannot set more ready pods than active")
 	}
 	shrinks := r.spec["completionMode"] == "Indexed" && rules.Same(r.spec["completions"], r.spec["parallelism"])

@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
@@ -30,9 +31,14 @@ func newEvent(c *rules.Check, m, old map[string]any, at *field.Path) {
 		firstOfNew(c, m, at)
 	}
 	for core, name := range eventNames {
-		if old != nil && !rules.Same(m[name], old[name]) {
-			c.Invalid(at.Field(core), m[name], "field is immutable")
+		if old == nil || rules.Same(m[name], old[name]) {
+			continue
 		}
+		value := m[name]
+		if _, text := old[name].(string); text && value == nil && !strings.Contains(core, "Time") {
+			value = ""
+		}
+		c.Invalid(at.Field(core), value, "field is immutable")
 	}
 	if last := rules.Object(m, "series"); last != nil && !rules.Same(last, old["series"]) {
 		series(c, last, at.Field("series"))

@@ -137,6 +137,8 @@ func backendPort(c *rules.Check, port map[string]any, at *field.Path) {
 		c.Required(at, "port name or number is required")
 	case name == "":
 		checkPort(c, number, at.Field("service").Field("port").Field("number"))
+	default:
+		c.Must(validation.IsValidPortName, name, at.Field("service").Field("port").Field("name"))
 	}
 }
 
@@ -155,18 +157,18 @@ func backendObject(c *rules.Check, m map[string]any, at *field.Path) {
 
 // classParameters checks that the namespace of parameters matches their scope.
 func classParameters(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	switch namespace := rules.Text(m, "namespace"); rules.Text(m, "scope") {
-	case "Namespace":
-		if namespace == "" {
-			c.Required(at.Field("namespace"), "`parameters.scope` is set to 'Namespace'")
+	namespace, given := m["namespace"].(string)
+	at = at.Field("namespace")
+	switch scope := rules.Text(m, "scope"); {
+	case scope == "Namespace" && !given:
+		c.Required(at, "`parameters.scope` is set to 'Namespace'")
+	case scope == "Namespace":
+		for _, problem := range validation.IsDNS1123Label(namespace) {
+			c.Invalid(at, namespace, problem)
 		}
-	case "Cluster":
-		if namespace != "" {
-			c.Forbidden(at.Field("namespace"), "`parameters.scope` is set to 'Cluster'")
-		}
-	case "":
-		if namespace != "" {
-			c.Forbidden(at.Field("namespace"), "`parameters.scope` is not set")
-		}
+	case scope == "Cluster" && given:
+		c.Forbidden(at, "`parameters.scope` is set to 'Cluster'")
+	case scope == "" && given:
+		c.Forbidden(at, "`parameters.scope` is not set")
 	}
 }

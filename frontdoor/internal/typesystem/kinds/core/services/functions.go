@@ -24,9 +24,10 @@ var Functions = kinds.Functions{
 		"sourceRanges":       sourceRanges,
 	},
 	Derive: map[string]rules.DeriveFunc{
-		"balancerModes":     balancerModes,
-		"defaultTargetPort": defaultTargetPort,
-		"noAffinityConfig":  noAffinityConfig,
+		"balancerModes":       balancerModes,
+		"defaultTargetPort":   defaultTargetPort,
+		"noAffinityConfig":    noAffinityConfig,
+		"policyOfExternalIPs": policyOfExternalIPs,
 	},
 	Prepare: map[string]kinds.PrepareFunc{
 		"createService": createService,

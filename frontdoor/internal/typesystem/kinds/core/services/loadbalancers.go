@@ -7,6 +7,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -48,10 +49,18 @@ func balancerAddresses(c *rules.Check, m, _ map[string]any, _ *field.Path) {
 	if c.Subresource != "status" {
 		return // only the subresource status changes them
 	}
+	wrong, points := "must be a valid IP address", rules.Objects(rules.Object(m, "status", "loadBalancer"), "ingress")
+	if !c.Release.Before(release.V136) {
+		wrong += ", (e.g. 10.9.8.7 or 2001:db8::ffff)"
+	}
+	spec, isService := rules.Object(m, "spec"), rules.Text(m, "kind") == "Service"
+	if isService && spec["type"] != loadBalancer && !c.Release.Before(balancersOnly) {
+		return // balancerModesFit refuses them
+	}
 	at := (&field.Path{Name: "status"}).Field("loadBalancer").Field("ingress")
-	for i, point := range rules.Objects(rules.Object(m, "status", "loadBalancer"), "ingress") {
+	for i, point := range points {
 		if ip := rules.Text(point, "ip"); ip != "" && !isIP(ip) {
-			c.Invalid(at.Item(i).Field("ip"), ip, "must be a valid IP address")
+			c.Invalid(at.Item(i).Field("ip"), ip, wrong)
 		}
 		host := rules.Text(point, "hostname")
 		c.Must(validation.IsDNS1123Subdomain, host, at.Item(i).Field("hostname"))
@@ -60,6 +69,10 @@ func balancerAddresses(c *rules.Check, m, _ map[string]any, _ *field.Path) {
 		}
 	}
 }
+
+// balancersOnly is the first release in which only Services with a load balancer have its
+// addresses.
+var balancersOnly, _ = release.Of("1.30")
 
 func isIP(text string) bool {
 	_, err := netip.ParseAddr(text)

@@ -35,7 +35,7 @@ func updateService(w kinds.Write, obj, old map[string]any) {
 		kinds.KeepMissing(spec, before, "healthCheckNodePort")
 	}
 	followClusterIP(spec, before)
-	dropOfOtherType(spec, before)
+	dropOfOtherType(w, spec, before)
 	if status := rules.AsObject(obj["status"]); spec["type"] != "LoadBalancer" && len(rules.AsObject(status["loadBalancer"])) > 0 {
 		tree.Object(obj, "status")["loadBalancer"] = map[string]any{} // its controller removes the load balancer
 	}
@@ -89,7 +89,7 @@ func followClusterIP(spec, before map[string]any) {
 
 // dropOfOtherType removes the fields that the new type does not have, unless the client
 // changed them.
-func dropOfOtherType(spec, before map[string]any) {
+func dropOfOtherType(w kinds.Write, spec, before map[string]any) {
 	drop := func(fields ...string) {
 		for _, field := range fields {
 			if reflect.DeepEqual(spec[field], before[field]) {
@@ -104,8 +104,10 @@ func dropOfOtherType(spec, before map[string]any) {
 		}
 		drop("ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy")
 	}
-	if hasNodePorts(before) && !hasNodePorts(spec) {
+	if isExternal(before, w.Release) && !isExternal(spec, w.Release) {
 		drop("externalTrafficPolicy")
+	}
+	if hasNodePorts(before) && !hasNodePorts(spec) {
 		dropNodePorts(spec, before)
 	}
 	if hasHealthPort(before) && !hasHealthPort(spec) {

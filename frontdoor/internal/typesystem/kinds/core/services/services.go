@@ -7,6 +7,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -53,11 +54,9 @@ func servicePorts(c *rules.Check, m, old map[string]any, at *field.Path) {
 // serviceType checks that fields match the type.
 func serviceType(c *rules.Check, m, old map[string]any, at *field.Path) {
 	kind := rules.Text(m, "type")
-	outside, balanced := kind == "NodePort" || kind == loadBalancer, kind == loadBalancer
-	if policy := m["externalTrafficPolicy"]; !outside && !rules.Empty(policy) {
-		c.Invalid(at.Field("externalTrafficPolicy"), policy, "may only be set for externally-accessible services")
-	}
-	if outside && rules.Text(m, "clusterIP") == "None" {
+	balanced := kind == loadBalancer
+	externalTraffic(c, m, at)
+	if hasNodePorts(m) && rules.Text(m, "clusterIP") == "None" {
 		c.Invalid(at.Field("clusterIPs").Item(0), "None", "may not be set to 'None' for "+kind+" services")
 	}
 	for i, port := range rules.Objects(m, "ports") {
@@ -65,16 +64,67 @@ func serviceType(c *rules.Check, m, old map[string]any, at *field.Path) {
 			c.Forbidden(at.Field("ports").Item(i).Field("nodePort"), "may not be used when `type` is 'ClusterIP'")
 		}
 	}
+	class, classed := m["loadBalancerClass"].(string)
 	if !balanced {
-		for _, name := range [...]string{"loadBalancerClass", "allocateLoadBalancerNodePorts"} {
-			forbid(c, m[name], "may only be used when `type` is 'LoadBalancer'", at.Field(name))
+		const why = "may only be used when `type` is 'LoadBalancer'"
+		forbid(c, m["allocateLoadBalancerNodePorts"], why, at.Field("allocateLoadBalancerNodePorts"))
+		if classed {
+			c.Forbidden(at.Field("loadBalancerClass"), why)
 		}
-	} else if was := rules.Text(old, "loadBalancerClass"); old["type"] == kind && was != rules.Text(m, "loadBalancerClass") {
+		return
+	}
+	if was := rules.Text(old, "loadBalancerClass"); old["type"] == kind && was != class {
 		c.Invalid(at.Field("loadBalancerClass"), m["loadBalancerClass"], "may not change once set")
 	}
-	if rules.Number(m, "healthCheckNodePort") != 0 && (!balanced || m["externalTrafficPolicy"] != "Local") {
-		c.Invalid(at.Field("healthCheckNodePort"), m["healthCheckNodePort"],
-			"may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'")
+	if classed {
+		for _, problem := range validation.IsQualifiedName(class) {
+			c.Invalid(at.Field("loadBalancerClass"), class, problem)
+		}
+	}
+}
+
+// externalTraffic checks the policy for traffic from outside, and the port for health checks
+// that Local needs.
+func externalTraffic(c *rules.Check, m map[string]any, at *field.Path) {
+	policy, outside := rules.Text(m, "externalTrafficPolicy"), isExternal(m, c.Release)
+	if policy != "" && !outside {
+		c.Invalid(at.Field("externalTrafficPolicy"), policy, "may only be set for externally-accessible services")
+	}
+	if policy != "" && policy != "Cluster" && policy != "Local" && (outside || c.Release.Before(policyOnce)) {
+		c.NotSupported(at.Field("externalTrafficPolicy"), policy, "Cluster", "Local")
+	}
+	port, at := rules.Number(m, "healthCheckNodePort"), at.Field("healthCheckNodePort")
+	switch {
+	case port == 0:
+	case !hasHealthPort(m):
+		c.Invalid(at, port, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'")
+	default:
+		for _, problem := range validation.IsValidPortNum(int(port)) {
+			c.Invalid(at, port, problem)
+		}
+	}
+}
+
+// policyOnce is the first release that does not look at the policy of Services that are not
+// accessible from outside, and policyOfIPs the first one in which externalIPs make them so.
+var (
+	policyOnce, _  = release.Of("1.22")
+	policyOfIPs, _ = release.Of("1.29")
+)
+
+// isExternal reports whether a Service is accessible from outside of the cluster.
+func isExternal(spec map[string]any, r release.Release) bool {
+	return hasNodePorts(spec) || !r.Before(policyOfIPs) && hasExternalIPs(spec)
+}
+
+func hasExternalIPs(spec map[string]any) bool {
+	return spec["type"] == "ClusterIP" && len(rules.List(spec, "externalIPs")) > 0
+}
+
+// policyOfExternalIPs defaults how traffic to external addresses is routed.
+func policyOfExternalIPs(m map[string]any, _ vocabulary.Vocabulary) {
+	if hasExternalIPs(m) && rules.Empty(m["externalTrafficPolicy"]) {
+		m["externalTrafficPolicy"] = "Cluster"
 	}
 }
 
