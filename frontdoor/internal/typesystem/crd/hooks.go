@@ -64,5 +64,5 @@ func (c *check) clientConfig(config map[string]any, where *field.Path) {
 		c.Required(where, "required when strategy is set to Webhook")
 		return
 	}
-	rules.WebhookAddress(&c.Errors, config, where)
+	rules.WebhookAddress(&c.Errors, c.Types.Release(), config, where)
 }

@@ -108,7 +108,7 @@ func (x *expressions) annotation(a map[string]any, at *field.Path) {
 // mutatingPolicy checks the spec of a MutatingAdmissionPolicy.
 func mutatingPolicy(c *rules.Check, m, old map[string]any, at *field.Path) {
 	ruled(c, m, at)
-	noDeletion(c, rules.Object(m, "matchConstraints"), at.Field("matchConstraints"))
+	onlyMutable(c, rules.Object(m, "matchConstraints"), at.Field("matchConstraints"))
 	x, ok := policyExpressions(c, m, at)
 	if !ok {
 		return
@@ -128,27 +128,43 @@ func mutatingPolicy(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
+// patchFields maps the types of patches to their fields.
+var patchFields = map[string]string{"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
+
 func (x *expressions) mutation(m map[string]any, at *field.Path) {
-	name, use := "applyConfiguration", cel.ApplyConfiguration
-	if rules.Text(m, "patchType") == "JSONPatch" {
-		name, use = "jsonPatch", cel.JSONPatch
-	}
-	if given, ok := m[name].(map[string]any); ok {
-		x.use(use, strings.TrimSpace(rules.Text(given, "expression")), at.Field(name).Field("expression"), "")
+	chosen := rules.Text(m, "patchType")
+	for kind, name := range patchFields {
+		given, ok := m[name].(map[string]any)
+		switch {
+		case patchFields[chosen] == "":
+		case chosen != kind && ok:
+			x.Invalid(at.Field(name), "{"+name+"}", "must not be specified when patchType is "+chosen)
+		case chosen == kind && !ok:
+			x.Required(at.Field(name), "must be specified when patchType is "+chosen)
+		case chosen == kind:
+			use := cel.ApplyConfiguration
+			if kind == "JSONPatch" {
+				use = cel.JSONPatch
+			}
+			x.use(use, strings.TrimSpace(rules.Text(given, "expression")), at.Field(name).Field("expression"), "")
+		}
 	}
 }
 
 // mutatingBinding checks the spec of a MutatingAdmissionPolicyBinding.
 func mutatingBinding(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	noDeletion(c, rules.Object(m, "matchResources"), at.Field("matchResources"))
+	onlyMutable(c, rules.Object(m, "matchResources"), at.Field("matchResources"))
 }
 
-// noDeletion checks that the rules do not name DELETE: there is nothing to mutate.
-func noDeletion(c *rules.Check, resources map[string]any, at *field.Path) {
+// mutable are the operations with an object to mutate.
+var mutable = []string{"*", "CONNECT", "CREATE", "UPDATE"}
+
+// onlyMutable checks that the rules name no other operations than those.
+func onlyMutable(c *rules.Check, resources map[string]any, at *field.Path) {
 	for _, rule := range rules.Objects(resources, "resourceRules") {
 		for _, operation := range rules.Texts(rule, "operations") {
-			if operation == "DELETE" {
-				c.NotSupported(at.Field("resourceRules").Field("operations"), operation, "*", "CONNECT", "CREATE", "UPDATE")
+			if !slices.Contains(mutable, operation) {
+				c.NotSupported(at.Field("resourceRules").Field("operations"), operation, mutable...)
 			}
 		}
 	}

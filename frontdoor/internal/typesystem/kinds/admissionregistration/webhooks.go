@@ -19,7 +19,7 @@ func reviewVersions(c *rules.Check, m, _ map[string]any, at *field.Path) {
 
 // webhookAddress checks that a webhook has either a valid URL or a valid Service.
 func webhookAddress(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	rules.WebhookAddress(&c.Errors, m, at)
+	rules.WebhookAddress(&c.Errors, c.Release, m, at)
 }
 
 // reviewVersionsOnce checks that versions of AdmissionReview are not repeated.

@@ -113,11 +113,13 @@ func signer(value string) []string {
 
 // webhookName is a domain of at least three segments.
 func webhookName(value string) []string {
-	problems := validation.IsDNS1123Subdomain(value)
-	if len(strings.Split(value, ".")) < 3 {
-		problems = append(problems, "should be a domain with at least three segments separated by dots")
+	if problems := validation.IsDNS1123Subdomain(value); len(problems) > 0 {
+		return problems
 	}
-	return problems
+	if len(strings.Split(value, ".")) < 3 {
+		return []string{"should be a domain with at least three segments separated by dots"}
+	}
+	return nil
 }
 
 // certificateRequest is one PEM block with a PKCS#10 request, in base64.

@@ -39,13 +39,13 @@ var (
 
 // WebhookPath is a URL path whose segments are DNS subdomains.
 func WebhookPath(value string) (problems []string) {
-	steps, rooted := strings.CutPrefix(value, "/")
-	if !rooted {
+	switch {
+	case value == "" || value == "/":
+		return nil
+	case value[0] != '/':
 		problems = append(problems, "must start with a '/'")
 	}
-	if rooted && steps == "" {
-		return nil
-	}
+	steps := value[1:] // without the first character, whatever it is, as in kube-apiserver
 	for i, step := range strings.Split(strings.TrimSuffix(steps, "/"), "/") {
 		if step == "" {
 			problems = append(problems, fmt.Sprintf("segment[%d] may not be empty", i))

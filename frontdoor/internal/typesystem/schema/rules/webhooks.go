@@ -7,11 +7,12 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/format"
+	"github.com/portico-platform/portico/services/release"
 )
 
 // WebhookAddress validates a client configuration: it has either a URL or a Service. If it has
 // both or none, neither is looked at.
-func WebhookAddress(errs *field.Errors, config map[string]any, at *field.Path) {
+func WebhookAddress(errs *field.Errors, r release.Release, config map[string]any, at *field.Path) {
 	address, hasURL := config["url"].(string)
 	service := Object(config, "service")
 	switch {
@@ -20,7 +21,7 @@ func WebhookAddress(errs *field.Errors, config map[string]any, at *field.Path) {
 	case hasURL:
 		webhookURL(errs, address, at.Field("url"))
 	default:
-		webhookService(errs, service, at.Field("service"))
+		webhookService(errs, r, service, at.Field("service"))
 	}
 }
 
@@ -48,10 +49,14 @@ func webhookURL(errs *field.Errors, address string, at *field.Path) {
 	}
 }
 
-func webhookService(errs *field.Errors, service map[string]any, at *field.Path) {
+func webhookService(errs *field.Errors, r release.Release, service map[string]any, at *field.Path) {
 	for _, name := range [...]string{"name", "namespace"} {
-		if Text(service, name) == "" {
+		switch {
+		case Text(service, name) != "":
+		case r.Before(release.V136):
 			errs.Required(at.Field(name), "service "+name+" is required")
+		default:
+			errs.Required(at.Field(name), "")
 		}
 	}
 	if port, given := service["port"].(int64); given {
