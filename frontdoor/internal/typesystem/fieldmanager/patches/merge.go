@@ -47,9 +47,27 @@ func mergeObject(object, patch map[string]any) map[string]any {
 		case map[string]any:
 			below, _ := object[name].(map[string]any)
 			object[name] = mergeObject(below, v)
+		case []any:
+			object[name] = withoutNulls(v)
 		default:
 			object[name] = value
 		}
 	}
 	return object
+}
+
+// withoutNulls returns a list of a patch without the null members of its objects, which mean
+// absent there too, as in Kubernetes (RFC 7386 keeps them). Null items are kept.
+func withoutNulls(list []any) []any {
+	cleaned := make([]any, len(list))
+	for i, item := range list {
+		switch v := item.(type) {
+		case map[string]any:
+			item = mergeObject(nil, v)
+		case []any:
+			item = withoutNulls(v)
+		}
+		cleaned[i] = item
+	}
+	return cleaned
 }

@@ -18,8 +18,13 @@ func statefulSetName(c *rules.Check, m, old map[string]any, at *field.Path) {
 // their templates, and precede those of the template of the pods, whose paths they have.
 func claimVolumes(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	at = at.Field("template").Field("spec").Field("volumes")
+	seen := map[string]bool{}
 	for i, template := range rules.Objects(m, "volumeClaimTemplates") {
 		name := rules.Text(rules.Object(template, "metadata"), "name")
+		if seen[name] {
+			continue // one volume for both
+		}
+		seen[name] = true
 		if name == "" {
 			c.Required(at.Item(i).Field("name"), "")
 			c.Required(at.Item(i).Field("persistentVolumeClaim").Field("claimName"), "")

@@ -55,6 +55,8 @@ func limitNames(c *rules.Check, m map[string]any, at *field.Path) {
 		for name := range rules.Object(m, bound) {
 			if pods {
 				resources.ContainerName(c, name, at.Field(bound).Entry(name))
+			} else {
+				anyResource(c, name, at.Field(bound).Entry(name))
 			}
 		}
 	}
@@ -68,6 +70,17 @@ func limitNames(c *rules.Check, m map[string]any, at *field.Path) {
 	}
 }
 
+// anyResource checks the name of a resource of other objects than pods and containers.
+func anyResource(c *rules.Check, name string, at *field.Path) {
+	problems := validation.IsQualifiedName(name)
+	if len(problems) == 0 && !strings.Contains(name, "/") && !standardOfQuota(name) && name != "storage" {
+		problems = []string{"must be a standard resource type or fully qualified"}
+	}
+	for _, problem := range problems {
+		c.Invalid(at, name, problem)
+	}
+}
+
 // below checks that no bound of the first kind exceeds one of the second kind.
 func below(c *rules.Check, m map[string]any, kinds [2]string, at *field.Path) {
 	low, high := kinds[0], kinds[1]
@@ -75,13 +88,27 @@ func below(c *rules.Check, m map[string]any, kinds [2]string, at *field.Path) {
 	if low == "min" && high != "max" {
 		blamed = high // the default is reported, not the range
 	}
+	shown := blamed // whose value the error has, as in Kubernetes
+	switch {
+	case low == "min" && high == "default":
+		shown = low
+	case low == "default":
+		shown = high
+	}
 	for name, value := range rules.Object(m, low) {
 		bound, bounded := upper[name]
 		if a, b := rules.Quantity(value), rules.Quantity(bound); bounded && a.Cmp(b) > 0 {
-			c.Invalid(at.Field(blamed).Entry(name), rules.Object(m, blamed)[name], low+" value "+field.Display(value)+" is greater than "+high+" value "+field.Display(bound))
+			upTo := boundNames[high]
+			if low == "defaultRequest" && high == "default" {
+				upTo = "default limit"
+			}
+			c.Invalid(at.Field(blamed).Entry(name), rules.Object(m, shown)[name], fmt.Sprintf("%s value %v is greater than %s value %v", boundNames[low], value, upTo, bound))
 		}
 	}
 }
+
+// boundNames are the names of bounds in messages.
+var boundNames = map[string]string{"min": "min", "defaultRequest": "default request", "default": "default", "max": "max"}
 
 // ratios checks that maxLimitRequestRatio is at least 1 and at most max/min.
 func ratios(c *rules.Check, m map[string]any, at *field.Path) {
@@ -89,11 +116,12 @@ func ratios(c *rules.Check, m map[string]any, at *field.Path) {
 	for name, value := range rules.Object(m, "maxLimitRequestRatio") {
 		where, ratio := at.Field("maxLimitRequestRatio").Entry(name), rules.Quantity(value)
 		if ratio.MilliValue() < 1000 {
-			c.Invalid(where, value, "ratio "+field.Display(value)+" is less than 1")
+			c.Invalid(where, value, "ratio "+ratio.String()+" is less than 1")
 		}
 		low, high := rules.Quantity(least[name]), rules.Quantity(most[name])
-		if low.Sign() > 0 && high.Sign() > 0 && ratio.AsApproximateFloat64() > high.AsApproximateFloat64()/low.AsApproximateFloat64() {
-			c.Invalid(where, value, "ratio "+field.Display(value)+" is greater than max/min")
+		limit := high.AsApproximateFloat64() / low.AsApproximateFloat64()
+		if low.Sign() > 0 && high.Sign() > 0 && ratio.AsApproximateFloat64() > limit {
+			c.Invalid(where, value, fmt.Sprintf("ratio %s is greater than max/min = %f", ratio.String(), limit))
 		}
 	}
 }

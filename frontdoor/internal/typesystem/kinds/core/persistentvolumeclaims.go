@@ -263,7 +263,7 @@ func completeSources(spec map[string]any) {
 	source, reference := rules.Object(spec, "dataSource"), rules.Object(spec, "dataSourceRef")
 	switch {
 	case source == nil && reference != nil && rules.Text(reference, "namespace") == "":
-		spec["dataSource"] = tree.Copy(reference)
+		spec["dataSource"] = tree.Copy(rules.Without(reference, "namespace"))
 	case source != nil && reference == nil:
 		spec["dataSourceRef"] = tree.Copy(source)
 	}

@@ -26,7 +26,9 @@ func ipBlockExceptions(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 	for i, text := range rules.Texts(m, "except") {
 		except, err := netip.ParsePrefix(text)
-		if err == nil && (except.Bits() <= block.Bits() || !block.Contains(except.Addr())) {
+		if err != nil {
+			c.Invalid(at.Field("except").Item(i), text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
+		} else if except.Bits() <= block.Bits() || !block.Contains(except.Addr()) {
 			c.Invalid(at.Field("except").Item(i), text, "must be a strict subset of `cidr`")
 		}
 	}
@@ -44,8 +46,11 @@ func policyPortRange(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		c.Invalid(at, end, "may not be specified when `port` is not specified")
 	case !numeric:
 		c.Invalid(at, end, "may not be specified when `port` is non-numeric")
-	case end < port:
-		c.Invalid(at, end, "must be greater than or equal to `port`")
+	default:
+		if end < port {
+			c.Invalid(at, port, "must be greater than or equal to `port`")
+		}
+		checkPort(c, end, at)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/format"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
 
@@ -21,19 +22,23 @@ func serviceRanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 			c.Invalid(at.Item(i), ranges[i], fixed)
 		}
 	}
+	if len(ranges) == len(before) {
+		return
+	}
 	if len(ranges) > 2 {
 		c.Invalid(at, ranges, "may only hold up to 2 values")
 		return
 	}
-	families := map[bool]bool{}
-	for _, one := range ranges {
-		prefix, err := netip.ParsePrefix(one)
-		if err != nil {
-			return // reported as such
+	families, known := map[bool]bool{}, true
+	for i, one := range ranges {
+		for _, problem := range format.CanonicalCIDR(one) {
+			c.Invalid(at.Item(i), one, problem)
 		}
+		prefix, err := netip.ParsePrefix(one)
+		known = known && err == nil
 		families[prefix.Addr().Is4()] = true
 	}
-	if len(families) < len(ranges) {
+	if known && len(families) < len(ranges) {
 		c.Invalid(at, ranges, "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64")
 	}
 }

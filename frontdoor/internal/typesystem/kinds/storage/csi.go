@@ -36,14 +36,21 @@ func tokensInSecrets(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// longestNodeID limits a driver's ID of a node, in bytes.
-const longestNodeID = 128
+// The limits on a driver's ID of a node, in bytes.
+const (
+	longestNodeID    = 256
+	longestOldNodeID = 128 // of release 1.21
+)
 
 // driverNode validates a driver's ID of a node, and the topology keys. As in Kubernetes,
 // errors of the keys have the path of the driver.
 func driverNode(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	if id := rules.Text(m, "nodeID"); len(id) > longestNodeID {
-		c.Invalid(at.Field("nodeID"), id, fmt.Sprintf("must be %d characters or less", longestNodeID))
+	limit := longestNodeID
+	if c.Release.Before(release.V136) {
+		limit = longestOldNodeID
+	}
+	if id := rules.Text(m, "nodeID"); len(id) > limit {
+		c.Invalid(at.Field("nodeID"), id, fmt.Sprintf("must be %d characters or less", limit))
 	}
 	seen := map[string]bool{}
 	for _, key := range rules.Texts(m, "topologyKeys") {
@@ -55,7 +62,7 @@ func driverNode(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		}
 		seen[key] = true
 		for _, problem := range validation.IsQualifiedName(key) {
-			c.Invalid(at, m["topologyKeys"], problem)
+			c.Invalid(at, key, problem)
 		}
 	}
 }

@@ -44,7 +44,6 @@ var formats = map[string]Format{
 	"certificate-request": certificateRequest,
 	"ip":                  IP,
 	"cidr":                cidr,
-	"canonical-cidr":      canonicalCIDR,
 	"absolute-path":       absolutePath,
 	"relative-path":       relativePath,
 	"cron":                cronSchedule,
@@ -153,8 +152,8 @@ func cidr(value string) []string {
 	return nil
 }
 
-// canonicalCIDR is a range of addresses without bits after its prefix.
-func canonicalCIDR(value string) []string {
+// CanonicalCIDR is a range of addresses without bits after its prefix.
+func CanonicalCIDR(value string) []string {
 	prefix, err := netip.ParsePrefix(value)
 	switch {
 	case err != nil:

@@ -5,12 +5,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/services/release"
 )
 
 // Conditions validates the conditions of a status that have the common fields, each type of
 // them once.
 func (c *Check) Conditions(conditions []map[string]any, at *field.Path) {
-	seen := map[string]bool{}
+	seen, missing := map[string]bool{}, ""
+	if c.Release.Before(release.V136) {
+		missing = "must be set"
+	}
 	for i, condition := range conditions {
 		at, kind := at.Item(i), Text(condition, "type")
 		if seen[kind] {
@@ -30,7 +34,7 @@ func (c *Check) Conditions(conditions []map[string]any, at *field.Path) {
 		}
 		for _, name := range [...]string{"lastTransitionTime", "reason"} {
 			if Empty(condition[name]) {
-				c.Required(at.Field(name), "")
+				c.Required(at.Field(name), missing)
 			}
 		}
 		c.conditionTexts(condition, at)

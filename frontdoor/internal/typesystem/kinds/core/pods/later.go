@@ -164,23 +164,22 @@ func gatedPod(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// restartRules checks that rules about restarts have a policy, and that each resource has one
-// policy of resizing.
+// restartRules checks that rules about restarts have a policy.
 func restartRules(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	policy := rules.Text(m, "restartPolicy")
 	if policy == "" && len(rules.List(m, "restartPolicyRules")) > 0 {
 		c.Required(at.Field("restartPolicy"), "must specify restartPolicy when restart rules are used")
 	}
-	unique(c, rules.Objects(m, "resizePolicy"), "resourceName", at.Field("resizePolicy"))
 }
 
 // containerRestarts checks, for all containers of a pod, when they are restarted and how long they
-// take to stop.
+// take to stop, and that each resource has one policy of resizing.
 func containerRestarts(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	system := rules.Text(rules.Object(m, "os"), "name")
 	for _, list := range containerLists {
 		for i, container := range rules.Objects(m, list) {
 			at := at.Field(list).Item(i)
+			unique(c, rules.Objects(container, "resizePolicy"), "resourceName", at.Field("resizePolicy"))
 			for _, policy := range rules.Objects(container, "resizePolicy") {
 				if how := policy["restartPolicy"]; m["restartPolicy"] == "Never" && how != "NotRequired" {
 					c.Invalid(at.Field("resizePolicy"), how, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")

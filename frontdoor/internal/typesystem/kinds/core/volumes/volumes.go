@@ -113,13 +113,14 @@ const longestTenant = 64
 
 func quobyteRegistry(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	registries := rules.Text(m, "registry")
+	if registries != "" && len(rules.Text(m, "tenant")) > longestTenant {
+		c.Required(at.Field("tenant"), fmt.Sprintf("must be a UUID and may not exceed a length of %d characters", longestTenant))
+		return
+	}
 	for address := range strings.SplitSeq(registries, ",") {
 		if _, _, err := net.SplitHostPort(address); err != nil && registries != "" {
-			c.Invalid(at.Field("registry"), address, "must be a host:port pair or multiple pairs separated by commas")
+			c.Invalid(at.Field("registry"), registries, "must be a host:port pair or multiple pairs separated by commas")
 		}
-	}
-	if len(rules.Text(m, "tenant")) > longestTenant {
-		c.Required(at.Field("tenant"), fmt.Sprintf("must be a UUID and may not exceed a length of %d characters", longestTenant))
 	}
 }
 
@@ -166,7 +167,13 @@ func fibreChannel(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		c.Required(at.Field("targetWWNs"), "must specify either targetWWNs or wwids, but not both")
 	case targets > 0 && ids > 0:
 		c.Invalid(at.Field("targetWWNs"), m["targetWWNs"], "targetWWNs and wwids can not be specified simultaneously")
-	case targets > 0 && m["lun"] == nil:
-		c.Required(at.Field("lun"), "lun is required if targetWWNs is specified")
+	}
+	lun, at := rules.Number(m, "lun"), at.Field("lun")
+	switch {
+	case targets == 0:
+	case m["lun"] == nil:
+		c.Required(at, "lun is required if targetWWNs is specified")
+	case lun < 0 || lun > 255:
+		c.Invalid(at, lun, "must be between 0 and 255, inclusive")
 	}
 }
