@@ -16,7 +16,7 @@ func untouched(t *catalogue.Type, subresource string) fields.Tree {
 		return nil
 	case subresource == "" && t.Behavior.SpecUnowned:
 		return fields.Tree{"f:spec": fields.Tree{}, "f:status": fields.Tree{}}
-	case subresource == "":
+	case subresource == "", subresource == "finalize":
 		return fields.Tree{"f:status": fields.Tree{}}
 	case subresource != "status" && subresource != "approval":
 		return nil

@@ -29,7 +29,7 @@ func selectorMatches(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	if called != "" && selector != nil && rules.IsEmptySelector(selector) {
 		c.Invalid(at.Field("selector"), selector, "empty selector is invalid for "+called)
 	}
-	if spec["template"] != nil {
+	if spec["template"] != nil && (selector != nil || kind != "ReplicationController") { // whose selector is a map
 		CheckSelector(c, spec, at)
 	}
 }

@@ -65,6 +65,18 @@ func (n notes) encode(name string, value any) {
 	}
 }
 
+// encodeAs adds a note of a list whose items have the members of T in the order of T, as
+// Kubernetes writes them.
+func encodeAs[T any](n notes, name string, list []any) {
+	if len(list) == 0 {
+		return
+	}
+	var typed []T
+	if text, err := json.Marshal(list); err == nil && json.Unmarshal(text, &typed) == nil {
+		n.encode(name, typed)
+	}
+}
+
 // keep adds a note of metrics that the round trip would change.
 func (n notes) keep(name string, metrics []any, through func([]any) []any) {
 	if len(metrics) > 0 && !reflect.DeepEqual(through(metrics), metrics) {

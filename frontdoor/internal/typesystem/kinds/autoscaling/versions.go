@@ -60,7 +60,7 @@ func autoscalerToV1(v vocabulary.Vocabulary, autoscaler map[string]any) {
 		if cpu != nil {
 			spec["targetCPUUtilizationPercentage"] = cpu
 		}
-		n.encode(notedMetrics, targets.allToFlat(others))
+		encodeAs[autoscalingv1.MetricSpec](n, notedMetrics, targets.allToFlat(others))
 		n.noteBehavior(spec)
 	})
 	edit.Member(autoscaler, "status", func(status map[string]any) {
@@ -70,10 +70,10 @@ func autoscalerToV1(v vocabulary.Vocabulary, autoscaler map[string]any) {
 		if cpu := currentCPU(metrics); cpu != nil {
 			status["currentCPUUtilizationPercentage"] = cpu
 		}
-		n.encode(notedStatuses, currents.allToFlat(metrics))
+		encodeAs[autoscalingv1.MetricStatus](n, notedStatuses, currents.allToFlat(metrics))
 		given, _ := edit.Take(status, "conditions")
 		conditions, _ := given.([]any)
-		n.encode(notedConditions, conditions)
+		encodeAs[autoscalingv1.HorizontalPodAutoscalerCondition](n, notedConditions, conditions)
 	})
 	n.write(v, autoscaler)
 }

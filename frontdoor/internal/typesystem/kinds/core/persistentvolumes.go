@@ -9,6 +9,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services/release"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -98,9 +99,43 @@ func volumeChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 	if !rules.Same(m["volumeMode"], old["volumeMode"]) {
 		c.Invalid(&field.Path{Name: "volumeMode"}, m["volumeMode"], "field is immutable")
 	}
-	if old["nodeAffinity"] != nil && !rules.Same(m["nodeAffinity"], old["nodeAffinity"]) {
-		c.Invalid(&field.Path{Name: "nodeAffinity"}, m["nodeAffinity"], "field is immutable")
+	if affinity := m["nodeAffinity"]; old["nodeAffinity"] != nil && !rules.Same(affinity, old["nodeAffinity"]) {
+		why := "field is immutable"
+		if !c.Release.Before(labelsStable) {
+			if rules.Same(affinity, relabelled(c.Vocabulary, rules.Object(old, "nodeAffinity"), rules.Object(m, "nodeAffinity"))) {
+				return
+			}
+			why += ", except for updating from beta label to GA"
+		}
+		c.Invalid(&field.Path{Name: "nodeAffinity"}, affinity, why)
 	}
+}
+
+// labelsStable is the first release in which the labels of a volume's affinity may be replaced
+// by the stable ones.
+var labelsStable, _ = release.Of("1.26")
+
+// relabelled returns the stored affinity of a volume with the stable labels that the new one
+// has at the same places.
+func relabelled(v vocabulary.Vocabulary, old, now map[string]any) map[string]any {
+	stable := map[string]string{v.Qualified("failure-domain.beta", "zone"): v.Qualified("topology", "zone"),
+		v.Qualified("failure-domain.beta", "region"): v.Qualified("topology", "region"),
+		v.Qualified("beta", "os"):                    v.Qualified("", "os"), v.Qualified("beta", "arch"): v.Qualified("", "arch"),
+		v.Qualified("beta", "instance-type"): v.Qualified("node", "instance-type")}
+	changed := rules.AsObject(tree.Copy(old))
+	terms := rules.Objects(rules.Object(now, "required"), "nodeSelectorTerms")
+	for i, term := range rules.Objects(rules.Object(changed, "required"), "nodeSelectorTerms") {
+		if i >= len(terms) {
+			break
+		}
+		next := rules.Objects(terms[i], "matchExpressions")
+		for j, requirement := range rules.Objects(term, "matchExpressions") {
+			if name := stable[rules.Text(requirement, "key")]; name != "" && j < len(next) && next[j]["key"] == name {
+				requirement["key"] = name
+			}
+		}
+	}
+	return changed
 }
 
 // attributesClass checks that only CSI volumes have a class of attributes, and that those that

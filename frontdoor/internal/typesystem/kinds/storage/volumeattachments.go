@@ -11,6 +11,13 @@ const (
 	maxErrorMessage   = 1 << 10
 )
 
+// attachedVolume checks that the name of the volume is not empty.
+func attachedVolume(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if m["persistentVolumeName"] == "" && m["inlineVolumeSpec"] == nil {
+		c.Required(at.Field("persistentVolumeName"), "must specify non empty persistentVolumeName")
+	}
+}
+
 // attachmentReport limits the size of the status. Older versions have no subresource for
 // it.
 func attachmentReport(c *rules.Check, m, _ map[string]any, _ *field.Path) {
