@@ -77,11 +77,9 @@ var fields136 []byte
 // types name.
 var otherwise136 = map[string]map[string][]string{
 	"ContainerStopSignals": {podSpec: {"containers[].lifecycle?.stopSignal", "initContainers[].lifecycle?.stopSignal", "ephemeralContainers[].lifecycle?.stopSignal"}},
-	// A claim loses the whole reference to another namespace, in core/persistentvolumeclaims.go.
-	"CrossNamespaceVolumeDataSource": {
-		podSpec:       {"volumes[].ephemeral.volumeClaimTemplate.spec.dataSourceRef.namespace"},
-		"StatefulSet": {"spec.volumeClaimTemplates[].spec.dataSourceRef.namespace"},
-	},
+	// A claim loses the whole reference to another namespace, in core/persistentvolumeclaims.go;
+	// the claims in pods keep it.
+	"CrossNamespaceVolumeDataSource": {"StatefulSet": {"spec.volumeClaimTemplates[].spec.dataSourceRef.namespace"}},
 	"ImageVolumeWithDigest": {"Pod": {"status.containerStatuses[].volumeMounts[].volumeStatus", "status.ephemeralContainerStatuses[].volumeMounts[].volumeStatus",
 		"status.initContainerStatuses[].volumeMounts[].volumeStatus"}},
 	"DynamicKubeletConfig": {"Node": {"spec.configSource", "status.config"}}, // no longer a gate, and off

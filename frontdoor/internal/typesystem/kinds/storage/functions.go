@@ -13,6 +13,7 @@ var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
 		"allowedTopologies": allowedTopologies,
 		"attachmentReport":  attachmentReport,
+		"driverOfClass":     driverOfClass,
 		"attachedVolume":    attachedVolume,
 		"driverNode":        driverNode,
 		"fixedAttachment":   fixedAttachment,

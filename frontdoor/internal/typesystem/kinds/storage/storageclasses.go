@@ -2,10 +2,21 @@ package storage
 
 import (
 	"encoding/json"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 )
+
+// driverOfClass checks the name of the driver of a class, without the difference of upper and
+// lower case.
+func driverOfClass(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	for _, name := range [...]string{"provisioner", "driverName"} {
+		c.Must(validation.IsQualifiedName, strings.ToLower(rules.Text(m, name)), at.Field(name))
+	}
+}
 
 // Limits of the parameters of a class: their number, and their total size in bytes.
 const (

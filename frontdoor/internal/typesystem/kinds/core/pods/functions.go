@@ -41,6 +41,7 @@ var Functions = kinds.Functions{
 		"privilegeEscalation": privilegeEscalation,
 		"resourceField":       resourceField,
 		"relabelling":         relabelling,
+		"resizedOnce":         resizedOnce,
 		"restartRules":        restartRules,
 		"spreadOnce":          spreadOnce,
 		"templateContainers":  templateContainers,

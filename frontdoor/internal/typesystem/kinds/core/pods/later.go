@@ -164,6 +164,11 @@ func gatedPod(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
+// resizedOnce checks that each resource of a container has one policy of resizing.
+func resizedOnce(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	unique(c, rules.Objects(m, "resizePolicy"), "resourceName", at.Field("resizePolicy"))
+}
+
 // restartRules checks that rules about restarts have a policy.
 func restartRules(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	policy := rules.Text(m, "restartPolicy")
@@ -173,13 +178,12 @@ func restartRules(c *rules.Check, m, _ map[string]any, at *field.Path) {
 }
 
 // containerRestarts checks, for all containers of a pod, when they are restarted and how long they
-// take to stop, and that each resource has one policy of resizing.
+// take to stop.
 func containerRestarts(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	system := rules.Text(rules.Object(m, "os"), "name")
 	for _, list := range containerLists {
 		for i, container := range rules.Objects(m, list) {
 			at := at.Field(list).Item(i)
-			unique(c, rules.Objects(container, "resizePolicy"), "resourceName", at.Field("resizePolicy"))
 			for _, policy := range rules.Objects(container, "resizePolicy") {
 				if how := policy["restartPolicy"]; m["restartPolicy"] == "Never" && how != "NotRequired" {
 					c.Invalid(at.Field("resizePolicy"), how, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")

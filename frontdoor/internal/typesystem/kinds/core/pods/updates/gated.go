@@ -1,6 +1,8 @@
 package updates
 
 import (
+	"slices"
+
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services/release"
@@ -12,8 +14,10 @@ func gates(c *rules.Check, before, after map[string]any, at *field.Path) {
 	for _, gate := range rules.Objects(before, "schedulingGates") {
 		had[rules.Text(gate, "name")] = true
 	}
-	for i, gate := range rules.Objects(after, "schedulingGates") {
+	gates := rules.Objects(after, "schedulingGates")
+	for i, gate := range slices.Backward(gates) { // the last one of a name is reported
 		if name := rules.Text(gate, "name"); !had[name] {
+			had[name] = true
 			c.Forbidden(at.Field("schedulingGates").Item(i).Field("name"), "only deletion is allowed, but found new scheduling gate '"+name+"'")
 		}
 	}
