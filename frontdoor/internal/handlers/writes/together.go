@@ -31,7 +31,7 @@ func (h *Handlers) reviewed(ctx context.Context, w *writeRequest, c *current, a 
 // applyRules applies the validation rules of the type.
 func (h *Handlers) applyRules(ctx context.Context, w *writeRequest, c *current, a admitted) error {
 	r := w.req
-	if err := r.Engine.Schemas.ValidateChange(ctx, schema.Change{Type: r.Type, Subresource: r.SubresourceName(), Object: a.tree, Old: c.tree, Feature: r.Engine.FeatureOn, Warn: w.admission.Warn}); err != nil {
+	if err := r.Engine.Validate(ctx, schema.Change{Type: r.Type, Subresource: r.SubresourceName(), Object: a.tree, Old: c.tree, Feature: r.Engine.FeatureOn, Warn: w.admission.Warn}); err != nil {
 		return err
 	}
 	return h.validateDefinition(w, c, a)

@@ -14,6 +14,9 @@ type Conversion struct {
 	// version need no change.
 	From string `json:"from"`
 	To   string `json:"to"`
+	// Validated is true if objects are validated in the storage version, whose paths errors have,
+	// rather than in their own.
+	Validated bool `json:"validated"`
 
 	// ToHub and FromHub are the functions, once they are resolved.
 	ToHub, FromHub ConvertFunc `json:"-"`

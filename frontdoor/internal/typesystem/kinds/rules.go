@@ -49,6 +49,8 @@ type Rules struct {
 	EitherSays string `json:"eitherSays"`
 	// Choice is a union.
 	Choice *Choice `json:"choice"`
+	// Only says which field of a union is validated: the others are refused by a check.
+	Only *Only `json:"only"`
 	// Checks names functions that compare several fields.
 	Checks []string `json:"checks"`
 
@@ -81,6 +83,23 @@ type Choice struct {
 	// Missing and Surplus are the messages for a field that is missing, and for one too many.
 	Missing string `json:"missing"`
 	Surplus string `json:"surplus"`
+}
+
+// Only maps each value of the field By to the field of a union that belongs to it.
+type Only struct {
+	By string            `json:"by"`
+	Of map[string]string `json:"of"`
+}
+
+// others returns the fields that do not belong to the value of By.
+func (o *Only) others(m map[string]any) (names []string) {
+	chosen, _ := m[o.By].(string)
+	for value, name := range o.Of {
+		if value != chosen {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Field holds the rules of one field. For a list, the rules on values apply to each item.

@@ -9,7 +9,8 @@ import (
 )
 
 // Surplus returns the fields of a union that are not looked into: of several sorts, or fields
-// of Choice.First, those after the first one, and all of Either when it has several. They are refused as such.
+// of Choice.First, those after the first one, all of Either when it has several, and those
+// besides Only. They are refused as such.
 func (r *Rules) Surplus(m map[string]any) []string {
 	switch {
 	case r == nil:
@@ -22,6 +23,8 @@ func (r *Rules) Surplus(m map[string]any) []string {
 		if names := given(m, r.Either); len(names) > 1 {
 			return names
 		}
+	case r.Only != nil:
+		return r.Only.others(m)
 	case r.Choice != nil:
 		if names := given(m, r.Choice.First); len(names) > 1 {
 			return names[1:]

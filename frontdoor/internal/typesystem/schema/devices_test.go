@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/versions"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/release"
 )
@@ -49,9 +50,19 @@ func (c deviceCase) causes(t *testing.T, types *catalogue.Catalogue, engine *Eng
 		}
 		return object
 	}
-	change := Change{Type: ty, Subresource: subresource, Object: prepared(c.object)}
+	between := versions.New(engine.vocabulary)
+	validated := func(text string) map[string]any {
+		object := prepared(text)
+		object["apiVersion"], object["kind"] = ty.APIVersion(), ty.Kind
+		converted, err := between.Convert(t.Context(), object, between.Validated(ty))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return converted
+	}
+	change := Change{Type: between.Validated(ty), Subresource: subresource, Object: validated(c.object)}
 	if c.old != "" {
-		change.Old = prepared(c.old)
+		change.Old = validated(c.old)
 	}
 	var s *services.Status
 	if errors.As(engine.ValidateChange(t.Context(), change), &s) {
@@ -101,6 +112,14 @@ func TestClaims(t *testing.T) {
 		"variable":           {"resourceclaims", selector(`pod.name == "a"`), "", expression + `Invalid value: "pod.name == \"a\"": compilation failed: ERROR`},
 		"costly":             {"resourceclaims", selector(`device.attributes.all(a, device.attributes.all(b, device.attributes.all(c, device.attributes.all(d, a + b + c == d))))`), "", expression + "Forbidden: too complex, exceeds cost limit"},
 		"long":               {"resourceclaims", selector(strings.Repeat("a", 10241)), "", expression + "Too long: may not be more than 10240 bytes"},
+		"v1beta1, nothing":   {"v1beta1:resourceclaims", claim(`requests: [{name: a, allocationMode: All}, {name: b}]`), "", "spec.devices.requests[0].exactly.deviceClassName: Required value\nspec.devices.requests[1]: Required value: exactly one of `exactly` or `firstAvailable` is required"},
+		"v1beta1, both":      {"v1beta1:resourceclaims", claim(`requests: [{name: a, deviceClassName: B_, firstAvailable: [{name: C_}, {name: C_}]}]`), "", "spec.devices.requests[0]: Invalid value: null: exactly one of"},
+		"both":               {"resourceclaims", claim(`requests: [{name: a, exactly: {deviceClassName: B_}, firstAvailable: [{name: c, deviceClassName: d}, {name: c, deviceClassName: d}]}]`), "", "spec.devices.requests[0]: Invalid value: null: exactly one of"},
+		"one twice":          {"resourceclaims", claim(`requests: [{name: a, firstAvailable: [{name: c, deviceClassName: d}, {name: c, deviceClassName: d}]}]`), "", "spec.devices.requests[0].firstAvailable[1]: Duplicate value: \"c\""},
+		"long attribute":     {"resourceclaims", claim(twoRequests + `, constraints: [{matchAttribute: example.com/` + strings.Repeat("a", 33) + `}]`), "", "spec.devices.constraints[0].matchAttribute: Too long: may not be more than 32 bytes"},
+		"two attributes":     {"resourceclaims", claim(twoRequests + `, constraints: [{matchAttribute: a.b/c, distinctAttribute: "1"}]`), "", ""},
+		"empty selector":     {"v1beta2:devicetaintrules", `spec: {deviceSelector: {driver: "", pool: ""}, taint: {key: a, effect: None}}`, "", "spec.deviceSelector.driver: Required value\nspec.deviceSelector.pool: Required value"},
+		"long selector":      {"v1beta2:devicetaintrules", `spec: {deviceSelector: {driver: ` + strings.Repeat("a", 64) + `, pool: ` + strings.Repeat("a/", 127) + `a}, taint: {key: a, effect: None}}`, "", "spec.deviceSelector.driver: Too long: may not be more than 63 bytes\nspec.deviceSelector.pool: Too long: may not be more than 253 bytes"},
 		"v1beta1 expression": {"v1beta1:resourceclaims", claim(`requests: [{name: a, deviceClassName: b, selectors: [{cel: {expression: "1"}}]}]`), "", "spec.devices.requests[0].exactly.selectors[0].cel.expression: Invalid value"},
 		"alternative":        {"resourceclaims", claim(`requests: [{name: a, firstAvailable: [{name: b, deviceClassName: c, selectors: [{cel: {expression: "1"}}]}]}]`), "", "spec.devices.requests[0].firstAvailable[0].selectors[0].cel.expression: Invalid value"},
 		"nameless":           {"resourceclaims", claim(`requests: [{name: a, firstAvailable: [{name: "", deviceClassName: c}]}]`), "", "spec.devices.requests[0].firstAvailable[0].name: Invalid value: \"\": a lowercase RFC 1123 label"},
@@ -113,7 +132,7 @@ func TestClaims(t *testing.T) {
 		"twice":              {"resourceclaims", claim(twoRequests + `, constraints: [{requests: [a, a], matchAttribute: example.com/numa}]`), "", "spec.devices.constraints[0].requests[1]: Duplicate value: \"a\""},
 		"no attribute":       {"resourceclaims", claim(twoRequests + `, constraints: [{}]`), "", "spec.devices.constraints[0]: Required value"},
 		"no domain":          {"resourceclaims", claim(twoRequests + `, constraints: [{matchAttribute: numa}]`), "", "spec.devices.constraints[0].matchAttribute: Invalid value: \"numa\": a fully qualified name must be a domain and a name separated by a slash"},
-		"wrong attribute":    {"resourceclaims", claim(twoRequests + `, constraints: [{distinctAttribute: example.com/1-a}]`), "", "spec.devices.constraints[0].distinctAttribute: Invalid value: \"example.com/1-a\": a valid C identifier"},
+		"wrong attribute":    {"resourceclaims", claim(twoRequests + `, constraints: [{distinctAttribute: example.com/1-a}]`), "", "spec.devices.constraints[0].distinctAttribute: Invalid value: \"1-a\": a valid C identifier"},
 		"no parameters":      {"resourceclaims", claim(twoRequests + `, config: [{opaque: {driver: d}}]`), "", "spec.devices.config[0].opaque.parameters: Required value"},
 		"large parameters":   {"resourceclaims", claim(twoRequests + `, config: [{opaque: {driver: d, parameters: {a: ` + strings.Repeat("b", 10241) + `}}}]`), "", "spec.devices.config[0].opaque.parameters: Too long"},
 		"no driver":          {"resourceclaims", claim(twoRequests + `, config: [{}]`), "", "spec.devices.config[0].opaque: Required value"},
@@ -176,7 +195,7 @@ func TestSlices(t *testing.T) {
 		"not all nodes":     {"resourceslices", slice(`nodeName: n1, allNodes: false`), "", "spec.allNodes: Invalid value: false: must be either unset or set to true"},
 		"empty name":        {"resourceslices", slice(`nodeName: "", allNodes: true`), "", "spec.nodeName: Invalid value: \"\": must be either unset or set to a non-empty string"},
 		"two terms":         {"resourceslices", slice(`nodeSelector: {nodeSelectorTerms: [{}, {}]}`), "", "spec.nodeSelector.nodeSelectorTerms: Invalid value"},
-		"pool":              {"resourceslices", `spec: {driver: d, nodeName: n1, pool: {name: a//b, generation: -1}}`, "", "spec.pool.generation: Invalid value: -1: must be greater than or equal to zero\nspec.pool.name: Invalid value: \"a//b\"\nspec.pool.resourceSliceCount: Invalid value: 0: must be greater than zero"},
+		"pool":              {"resourceslices", `spec: {driver: d, nodeName: n1, pool: {name: a//b, generation: -1}}`, "", "spec.pool.generation: Invalid value: -1: must be greater than or equal to zero\nspec.pool.name: Invalid value: \"\": a lowercase RFC 1123 subdomain\nspec.pool.resourceSliceCount: Invalid value: 0: must be greater than zero"},
 		"another pool":      {"resourceslices", `spec: {driver: d, nodeName: n1, pool: {name: a, resourceSliceCount: 1}}`, `spec: {driver: d, nodeName: n1, pool: {name: b, resourceSliceCount: 1}}`, "spec.pool.name: Invalid value: \"a\": field is immutable"},
 		"another node":      {"resourceslices", slice(`nodeName: n1`), slice(`nodeName: n2`), "spec.nodeName: Invalid value: \"n1\": field is immutable"},
 		"long driver":       {"resourceslices", `spec: {driver: ` + strings.Repeat("a", 64) + `, nodeName: n1, pool: {name: a, resourceSliceCount: 1}}`, "", "spec.driver: Too long: may not be more than 63 bytes"},
@@ -189,7 +208,7 @@ func TestSlices(t *testing.T) {
 		"consumed":          {"resourceslices", device(`consumesCounters: [{counterSet: a, counters: {b: {value: 1}}}, {counterSet: a}]`), "", "spec.devices[0].consumesCounters[1].counterSet: Duplicate value: \"a\"\nspec.devices[0].consumesCounters[1].counters: Required value"},
 		"taint":             {"resourceslices", device(`taints: [{key: a, value: "b c", effect: Now}]`), "", "spec.devices[0].taints[0].effect: Unsupported value: \"Now\"\nspec.devices[0].taints[0].value: Invalid value: \"b c\""},
 		"33 attributes":     {"resourceslices", device(`attributes: {` + attributes(33) + `}`), "", "spec.devices[0]: Invalid value: 33: the total number of attributes and capacities must not exceed 32"},
-		"attribute's name":  {"resourceslices", device(`attributes: {1a: {int: 1}, /b: {int: 1}, example.com/: {int: 1}}`), "", "spec.devices[0].attributes: Invalid value: \"/b\": the domain must not be empty\nspec.devices[0].attributes: Invalid value: \"1a\": a valid C identifier\nspec.devices[0].attributes: Invalid value: \"example.com/\": the name must not be empty"},
+		"attribute's name":  {"resourceslices", device(`attributes: {1a: {int: 1}, /b: {int: 1}, example.com/: {int: 1}}`), "", "spec.devices[0].attributes: Invalid value: \"\": the domain must not be empty\nspec.devices[0].attributes: Invalid value: \"\": the name must not be empty\nspec.devices[0].attributes: Invalid value: \"1a\": a valid C identifier"},
 		"no value":          {"resourceslices", device(`attributes: {a: {}}`), "", "spec.devices[0].attributes[a]: Invalid value: \"\": exactly one value must be specified"},
 		"twice":             {"resourceslices", slice(`nodeName: n1, devices: [{name: a}, {name: a}]`), "", "spec.devices[1]: Duplicate value: \"a\""},
 		"nameless":          {"resourceslices", slice(`nodeName: n1, devices: [{}]`), "", "spec.devices[0].name: Invalid value: \"\": a lowercase RFC 1123 label"},
@@ -235,6 +254,8 @@ func TestClaimStatus(t *testing.T) {
 		"bad device":        {"resourceclaims/status", with(`allocation: {devices: {results: [{request: r, driver: "", pool: "", device: X_, shareID: abc}]}}`), with(``), "status.allocation.devices.results[0].device: Invalid value: \"X_\"\nstatus.allocation.devices.results[0].driver: Required value\nstatus.allocation.devices.results[0].pool: Required value\nstatus.allocation.devices.results[0].shareID: Invalid value: \"abc\""},
 		"many results":      {"resourceclaims/status", with(`allocation: {devices: {results: [` + strings.Repeat(`{`+result+`},`, 33) + `]}}`), with(``), "status.allocation.devices.results: Too many: 33: must have at most 32 items"},
 		"configured":        {"resourceclaims/status", with(`allocation: {devices: {results: [{` + result + `}], config: [{source: Nowhere, requests: [s]}]}}`), with(``), "status.allocation.devices.config[0].opaque: Required value\nstatus.allocation.devices.config[0].requests[0]: Invalid value\nstatus.allocation.devices.config[0].source: Unsupported value: \"Nowhere\""},
+		"config twice":      {"resourceclaims/status", with(`allocation: {devices: {results: [{` + result + `}], config: [{source: FromClaim, requests: [r, r], opaque: {driver: d}}]}}`), with(``), "status.allocation.devices.config[0].opaque.parameters: Required value\nstatus.allocation.devices.config[0].requests[1]: Duplicate value: \"r\""},
+		"user twice":        {"resourceclaims/status", with(one + `, reservedFor: [{resource: pods, name: a, uid: "1"}, {resource: pods, name: b, uid: "1"}]`), with(one), "status.reservedFor[1]: Duplicate value: \"1\""},
 		"user of nothing":   {"resourceclaims/status", with(user), with(``), "status.reservedFor: Forbidden: may not be specified when `allocated` is not set"},
 		"nameless user":     {"resourceclaims/status", with(one + `, reservedFor: [{resource: pods, uid: "1", name: ""}]`), with(one), "status.reservedFor[0].name: Required value"},
 		"user of a deleted": {"resourceclaims/status", gone(one + `, ` + user), gone(one), "status.reservedFor: Forbidden: new entries may not be added"},

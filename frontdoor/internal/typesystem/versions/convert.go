@@ -81,6 +81,14 @@ func (v Versions) Convert(ctx context.Context, object map[string]any, to *catalo
 	return converted, nil
 }
 
+// Validated returns the version of a type in which its objects are validated.
+func (v Versions) Validated(t *catalogue.Type) *catalogue.Type {
+	if c := v.of(t.APIVersion(), t); c != nil && c.Validated && t.Stored != nil {
+		return t.Stored
+	}
+	return t
+}
+
 // of returns the conversion of a version of a type, nil if it has the fields of the
 // hub version.
 func (v Versions) of(apiVersion string, t *catalogue.Type) *kinds.Conversion {

@@ -43,6 +43,7 @@ func claimStatus(c *rules.Check, m, old map[string]any, at *field.Path) {
 // users checks the objects that a claim is reserved for.
 func users(c *rules.Check, m, old map[string]any, at *field.Path) {
 	reserved := rules.Objects(m, "reservedFor")
+	unique(c, textsOf(reserved, "uid"), at)
 	had := map[string]bool{}
 	for _, user := range rules.Objects(old, "reservedFor") {
 		had[field.Display(user)] = true
@@ -96,12 +97,16 @@ func allocated(c *rules.Check, m map[string]any, at *field.Path) {
 			c.NotSupported(at.Field("source"), source, "FromClaim", "FromClass")
 		}
 		requests.check(c, config, at.Field("requests"))
+		unique(c, rules.Texts(config, "requests"), at.Field("requests"))
 		opaque := rules.Object(config, "opaque")
 		if opaque == nil {
 			c.Required(at.Field("opaque"), "")
 			continue
 		}
 		driverName(c, rules.Text(opaque, "driver"), at.Field("opaque").Field("driver"))
+		if opaque["parameters"] == nil {
+			c.Required(at.Field("opaque").Field("parameters"), "")
+		}
 		driverParameters(c, opaque, nil, at.Field("opaque"))
 	}
 }
@@ -122,28 +127,13 @@ func conditionTypes(c *rules.Check, types []string, at *field.Path) {
 // deviceID checks the fields that identify a device, and a part of it.
 func deviceID(c *rules.Check, m map[string]any, at *field.Path) {
 	driverName(c, rules.Text(m, "driver"), at.Field("driver"))
-	if pool := rules.Text(m, "pool"); pool == "" {
-		c.Required(at.Field("pool"), "")
-	} else {
-		c.Must(format.PoolName, pool, at.Field("pool"))
-	}
+	poolName(c, rules.Text(m, "pool"), at.Field("pool"))
 	device := rules.Text(m, "device")
 	for _, problem := range validation.IsDNS1123Label(device) {
 		c.Invalid(at.Field("device"), device, problem)
 	}
 	if share, ok := m["shareID"].(string); ok && !format.IsUUID(share) {
 		c.Invalid(at.Field("shareID"), share, "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters")
-	}
-}
-
-func driverName(c *rules.Check, name string, at *field.Path) {
-	switch {
-	case name == "":
-		c.Required(at, "")
-	case len(name) > validation.DNS1123LabelMaxLength:
-		c.TooLong(at, validation.DNS1123LabelMaxLength)
-	default:
-		c.Must(validation.IsDNS1123Subdomain, strings.ToLower(name), at)
 	}
 }
 

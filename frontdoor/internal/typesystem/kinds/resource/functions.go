@@ -11,7 +11,6 @@ import (
 // Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Checks: map[string]rules.CheckFunc{
-		"betaRequest":      betaRequest,
 		"claimSpec":        claimSpec,
 		"claimStatus":      claimStatus,
 		"classResource":    classResource,
@@ -20,9 +19,12 @@ var Functions = kinds.Functions{
 		"deviceConstraint": deviceConstraint,
 		"deviceCount":      deviceCount,
 		"deviceToleration": deviceToleration,
+		"devicePool":       devicePool,
 		"driverParameters": driverParameters,
 		"poolStatus":       poolStatus,
+		"queriedPool":      queriedPool,
 		"sliceSpec":        sliceSpec,
+		"taintSelector":    taintSelector,
 		"taintStatus":      taintStatus,
 	},
 	Derive: map[string]rules.DeriveFunc{

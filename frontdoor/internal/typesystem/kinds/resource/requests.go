@@ -39,11 +39,16 @@ func deviceToleration(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 }
 
-// deviceConstraint checks that a constraint has an attribute.
+// deviceConstraint checks that a constraint has an attribute, and its name. The second name is
+// only looked at without the first.
 func deviceConstraint(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	if m["matchAttribute"] == nil && m["distinctAttribute"] == nil {
-		c.Required(at, "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set")
+	for _, of := range [...]string{"matchAttribute", "distinctAttribute"} {
+		if name, given := m[of].(string); given {
+			fullAttributeName(c, name, at.Field(of))
+			return
+		}
 	}
+	c.Required(at, "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set")
 }
 
 // maxParameters is the limit on the parameters of a driver in bytes.
@@ -81,36 +86,19 @@ func claimSpec(c *rules.Check, m, old map[string]any, at *field.Path) {
 			requests.check(c, item, at.Field(list).Item(i).Field("requests"))
 		}
 	}
-	once(c, rules.Objects(devices, "requests"), at.Field("requests"))
+	unique(c, textsOf(rules.Objects(devices, "requests"), "name"), at.Field("requests"))
 	for i, request := range rules.Objects(devices, "requests") {
-		at := at.Field("requests").Item(i)
-		once(c, rules.Objects(request, "firstAvailable"), at.Field("firstAvailable"))
-		selectors.check(request, at.Field("exactly")) // of v1beta1
-		selectors.check(rules.Object(request, "exactly"), at.Field("exactly"))
-		for j, one := range rules.Objects(request, "firstAvailable") {
+		at, exactly, several := at.Field("requests").Item(i), rules.Object(request, "exactly"), rules.Objects(request, "firstAvailable")
+		if exactly != nil && len(several) > 0 {
+			continue // refused as such
+		}
+		unique(c, textsOf(several, "name"), at.Field("firstAvailable"))
+		selectors.check(exactly, at.Field("exactly"))
+		for j, one := range several {
 			selectors.check(one, at.Field("firstAvailable").Item(j))
 		}
 	}
 }
-
-// once checks that the names of requests are unique. As in Kubernetes, the errors about a
-// template have the path of the request.
-func once(c *rules.Check, requests []map[string]any, at *field.Path) {
-	template, seen := c.Root["spec"] != nil && rules.Object(c.Root, "spec", "spec") != nil, map[string]bool{}
-	for i, request := range requests {
-		name, where := rules.Text(request, "name"), at.Item(i)
-		if !template {
-			where = where.Field("name")
-		}
-		if seen[name] {
-			c.Duplicate(where, name)
-		}
-		seen[name] = true
-	}
-}
-
-// ofExactly are the fields of a request of v1beta1 for exactly one kind of device.
-var ofExactly = [...]string{"deviceClassName", "selectors", "allocationMode", "count", "adminAccess", "tolerations", "capacity"}
 
 // betaCount defaults how many devices a request of v1beta1 is for, if it is for one kind.
 func betaCount(m map[string]any, _ vocabulary.Vocabulary) {
@@ -122,31 +110,6 @@ func betaCount(m map[string]any, _ vocabulary.Vocabulary) {
 	}
 	if m["allocationMode"] == "ExactCount" && rules.Number(m, "count") == 0 {
 		m["count"] = int64(1)
-	}
-}
-
-// betaRequest checks a request of v1beta1, whose errors have the paths of v1.
-func betaRequest(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	const why = "exactly one of `exactly` or `firstAvailable` is required"
-	exact := false
-	for _, name := range ofExactly {
-		exact = exact || !rules.Empty(m[name]) && m[name] != int64(0)
-	}
-	switch several := len(rules.List(m, "firstAvailable")) > 0; {
-	case exact && several:
-		c.Invalid(at, nil, why+", but multiple fields are set")
-	case several:
-	case !exact:
-		c.Required(at, why)
-	default:
-		at = at.Field("exactly")
-		if rules.Text(m, "deviceClassName") == "" {
-			c.Required(at.Field("deviceClassName"), "")
-		}
-		if rules.Text(m, "allocationMode") == "" {
-			c.NotSupported(at.Field("allocationMode"), "", "All", "ExactCount")
-		}
-		deviceCount(c, m, nil, at)
 	}
 }
 

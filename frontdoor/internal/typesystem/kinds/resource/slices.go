@@ -33,34 +33,19 @@ func sliceSpec(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	}
 	limit := maxDevices
 	for _, device := range devices {
-		if advanced(body(device)) {
+		if advanced(device) {
 			limit = maxAdvancedDevices
 		}
 	}
 	at = at.Field("devices")
-	names := map[string]bool{}
-	for i, device := range devices {
-		name := rules.Text(device, "name")
-		if names[name] {
-			c.Duplicate(at.Item(i), name)
-		}
-		names[name] = true
-	}
+	unique(c, textsOf(devices, "name"), at)
 	if len(devices) > limit {
 		c.TooMany(at, len(devices), limit)
 		return
 	}
 	for i, device := range devices {
-		checkDevice(c, body(device), perDevice, at.Item(i))
+		checkDevice(c, device, perDevice, at.Item(i))
 	}
-}
-
-// body returns the fields of a device, which are in one of its fields in v1beta1.
-func body(device map[string]any) map[string]any {
-	if basic := rules.Object(device, "basic"); basic != nil {
-		return basic
-	}
-	return device
 }
 
 // advanced reports whether a device has what makes its slice smaller.
@@ -94,7 +79,11 @@ func checkDevice(c *rules.Check, m map[string]any, perDevice bool, at *field.Pat
 	if values > maxValues {
 		c.Invalid(at, values, fmt.Sprintf("the total number of attribute values must not exceed %d", maxValues))
 	}
+	for name := range attributes {
+		attributeName(c, name, at.Field("attributes"))
+	}
 	for name, value := range capacity {
+		attributeName(c, name, at.Field("capacity"))
 		deviceCapacity(c, rules.AsObject(value), m["allowMultipleAllocations"] == true, at.Field("capacity").Entry(name).Field("requestPolicy"))
 	}
 	bindings(c, m, at)
@@ -184,4 +173,26 @@ func poolStatus(c *rules.Check, m, old map[string]any, at *field.Path) {
 		return
 	}
 	c.Conditions(rules.Objects(m, "conditions"), at.Field("conditions"))
+}
+
+// devicePool checks the name of the pool of a slice.
+func devicePool(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	poolName(c, rules.Text(m, "name"), at.Field("name"))
+}
+
+// queriedPool checks the name of the pool that a question is about.
+func queriedPool(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if name, given := m["poolName"].(string); given {
+		poolName(c, name, at.Field("poolName"))
+	}
+}
+
+// taintSelector checks the names that select the devices that a rule taints.
+func taintSelector(c *rules.Check, m, _ map[string]any, at *field.Path) {
+	if name, given := m["driver"].(string); given {
+		driverName(c, name, at.Field("driver"))
+	}
+	if name, given := m["pool"].(string); given {
+		poolName(c, name, at.Field("pool"))
+	}
 }

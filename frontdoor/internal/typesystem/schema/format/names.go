@@ -77,19 +77,6 @@ func iscsiName(value string) []string {
 	return nil
 }
 
-// PoolName is a path of subdomains.
-func PoolName(value string) []string {
-	if len(value) > validation.DNS1123SubdomainMaxLength {
-		return []string{validation.MaxLenError(validation.DNS1123SubdomainMaxLength)}
-	}
-	for part := range strings.SplitSeq(value, "/") {
-		if problems := validation.IsDNS1123Subdomain(part); len(problems) > 0 {
-			return problems
-		}
-	}
-	return nil
-}
-
 // noBacksteps is a path without "..".
 func noBacksteps(value string) []string {
 	for part := range strings.SplitSeq(value, "/") {
