@@ -24,6 +24,8 @@ func deviceCount(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		if count <= 0 {
 			c.Invalid(at.Field("count"), count, "must be greater than zero")
 		}
+	case "": // only of v1beta1, where it has no default without a class
+		c.NotSupported(at.Field("allocationMode"), "", "All", "ExactCount")
 	}
 }
 
