@@ -2,11 +2,13 @@ package writes
 
 import (
 	"context"
+	"errors"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/formats"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
+	"github.com/portico-platform/portico/services"
 )
 
 // reviewed runs mutating admission, and validating admission in the same call where that saves
@@ -31,23 +33,28 @@ func (h *Handlers) reviewed(ctx context.Context, w *writeRequest, c *current, a 
 // applyRules applies the validation rules of the type.
 func (h *Handlers) applyRules(ctx context.Context, w *writeRequest, c *current, a admitted) error {
 	r := w.req
-	if err := r.Engine.Validate(ctx, schema.Change{Type: r.Type, Subresource: r.SubresourceName(), Object: a.tree, Old: c.tree, Feature: r.Engine.FeatureOn, Warn: w.admission.Warn}); err != nil {
+	err := r.Engine.Validate(ctx, schema.Change{Type: r.Type, Subresource: r.SubresourceName(), Object: a.tree, Old: c.tree, Feature: r.Engine.FeatureOn, Warn: w.admission.Warn})
+	if !r.Type.Behavior.DefinesTypes {
 		return err
 	}
-	return h.validateDefinition(w, c, a)
+	var invalid *services.Status
+	switch {
+	case err == nil:
+		return h.validateDefinition(w, c, a)
+	case errors.As(err, &invalid) && invalid.Reason == services.ReasonInvalid:
+		return h.validateDefinition(w, c, a, invalid.Details.Causes...)
+	}
+	return err
 }
 
 // validateDefinition applies the validation rules of CustomResourceDefinitions, which
-// depend on the other types.
-func (h *Handlers) validateDefinition(w *writeRequest, c *current, a admitted) error {
-	if !w.req.Type.Behavior.DefinesTypes {
-		return nil
-	}
+// depend on the other types. The error also has the causes that were found before.
+func (h *Handlers) validateDefinition(w *writeRequest, c *current, a admitted, found ...services.StatusCause) error {
 	rules := crd.Rules{Vocabulary: h.Vocabulary, Types: w.req.Engine.Types, Schemas: w.req.Engine.Schemas, Expressions: w.req.Engine.Expressions}
 	if w.req.Subresource != nil {
-		return rules.CheckStatus(a.tree)
+		return rules.CheckStatus(a.tree, found...)
 	}
-	err := rules.Check(a.tree, c.tree)
+	err := rules.Check(a.tree, c.tree, found...)
 	if err == nil {
 		w.admission.Warn(formats.Warnings(w.req.Engine.Types.Release(), a.tree, c.tree)...)
 	}

@@ -50,9 +50,10 @@ type Rules struct {
 }
 
 // Check returns nil or a Status (422) with all errors of a definition, in any version,
-// beyond those of its published schema. old is nil for a create.
-func (r Rules) Check(object, old map[string]any) error {
+// besides those that its published schema has found. old is nil for a create.
+func (r Rules) Check(object, old map[string]any, found ...services.StatusCause) error {
 	c := r.newCheck(object, old)
+	c.Add(found...)
 	c.relax()
 	meta := tree.Child(object, "metadata")
 	for _, of := range [...]string{"name", "generateName"} {
@@ -76,8 +77,9 @@ func (r Rules) Check(object, old map[string]any) error {
 
 // CheckStatus is Check for an update of the status: storedVersions is the only field that a
 // client sets there.
-func (r Rules) CheckStatus(object map[string]any) error {
+func (r Rules) CheckStatus(object map[string]any, found ...services.StatusCause) error {
 	c := r.newCheck(object, nil)
+	c.Add(found...)
 	c.storedVersions()
 	return c.result()
 }
@@ -201,18 +203,19 @@ func (c *check) storedVersions() {
 		c.Invalid(where, names, "must have at least one stored version")
 		return
 	}
-	known := map[string]bool{}
+	left := map[string]int{} // those that no version has named yet
+	for i, name := range names {
+		left[name] = i
+	}
 	for _, version := range children(c.spec, "versions") {
 		name := tree.Text(version, "name")
-		known[name] = true
-		if version["storage"] == true && !slices.Contains(names, name) {
+		if _, ok := left[name]; version["storage"] == true && !ok {
 			c.Invalid(where, names, "must have the storage version "+name)
 		}
+		delete(left, name)
 	}
-	for i, name := range names {
-		if !known[name] {
-			c.Invalid(where.Item(i), name, c.unlisted(name))
-		}
+	for name, i := range left {
+		c.Invalid(where.Item(i), name, c.unlisted(name))
 	}
 }
 

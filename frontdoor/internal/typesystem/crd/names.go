@@ -84,6 +84,9 @@ func builtIn(spec map[string]any, types *catalogue.Catalogue) []claimed {
 // reservedNames checks that no built-in type uses the names. An old definition that already
 // had such a name keeps it and is not served, so that it can still be updated and deleted.
 func (c *check) reservedNames() {
+	if c.old != nil && tree.Text(c.spec, "group") != tree.Text(c.oldSpec, "group") {
+		return // refused as such
+	}
 	before := builtIn(c.oldSpec, c.Types)
 	for _, claim := range builtIn(c.spec, c.Types) {
 		had := slices.ContainsFunc(before, func(b claimed) bool { return b.name == claim.name && b.field.String() == claim.field.String() })

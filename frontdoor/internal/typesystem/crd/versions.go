@@ -21,14 +21,12 @@ func (c *check) versions() {
 	where := at("versions")
 	versions := children(c.spec, "versions")
 	keepAll := c.keepsAll()
-	stored := 0
+	stored, unique := 0, true
 	seen := map[string]bool{}
 	for i, version := range versions {
 		name, below := tree.Text(version, "name"), where.Item(i)
 		c.label(below.Field("name"), name)
-		if seen[name] {
-			c.Duplicate(below.Field("name"), name)
-		}
+		unique = unique && !seen[name]
 		seen[name] = true
 		if version["storage"] == true {
 			stored++
@@ -37,6 +35,9 @@ func (c *check) versions() {
 		c.schemaOf(version, keepAll, below.Field("schema").Field("openAPIV3Schema"))
 		c.deprecation(version, below)
 		c.columnsAndScale(version, below)
+	}
+	if !unique {
+		c.Invalid(where, namesIn(versions), "must contain unique version names")
 	}
 	if stored != 1 {
 		c.Invalid(where, namesIn(versions), "must have exactly one version marked as storage version")

@@ -277,7 +277,7 @@ func (c *check) combinators(s *structure, value, old any, at *field.Path) {
 }
 
 // noField is the path of errors of combinators, as in Kubernetes.
-var noField = &field.Path{Name: "<nil>"}
+var noField = &field.Path{Name: field.NoPath}
 
 // all validates a value against the schemas of allOf.
 func (c *check) all(parts []*node, value, old any, at *field.Path) {

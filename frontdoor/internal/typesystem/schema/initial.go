@@ -25,8 +25,8 @@ func (e *Engine) CheckDefault(s *spec.Schema, at *field.Path, errs *field.Errors
 		errs.Invalid(at, s.Default, why)
 	}
 	c := &check{Check: rules.Check{Vocabulary: e.vocabulary}}
-	c.value(n, s.Default, nil, at)
-	errs.Join(&c.Errors)
+	c.value(n, s.Default, nil, nil)
+	errs.JoinBelow(at, &c.Errors)
 }
 
 // Complete prunes and defaults a stored object according to the current schema of its type,

@@ -50,7 +50,7 @@ var refused = []string{"$ref", "id", "definitions", "dependencies", "patternProp
 // examined further.
 func (c *Schemas) Check(s map[string]any, at *field.Path) {
 	unsupported := false
-	Each(s, nil, func(s map[string]any, _ *field.Path) { unsupported = unsupported || hasRefused(s) })
+	Each(s, nil, func(s map[string]any, _ *field.Path) { unsupported = unsupported || c.hasRefused(s) })
 	if !unsupported {
 		c.schema(s, atRoot, at)
 		c.complete(s, at)
@@ -66,8 +66,9 @@ func (c *Schemas) Check(s map[string]any, at *field.Path) {
 }
 
 // hasRefused reports whether a schema has a keyword that no schema may have.
-func hasRefused(s map[string]any) bool {
-	return slices.ContainsFunc(append([]string{"$schema"}, refused...), func(name string) bool {
+func (c *Schemas) hasRefused(s map[string]any) bool {
+	_, isList := s["items"].([]any)
+	return isList || s[c.Extension+"preserve-unknown-fields"] == false || slices.ContainsFunc(append([]string{"$schema"}, refused...), func(name string) bool {
 		return s[name] != nil && s[name] != "" && !empty(s[name])
 	})
 }
@@ -110,6 +111,10 @@ func (c *Schemas) IsExtended(s map[string]any) (found bool) {
 // CheckBesideStatus validates the root of a schema of a type with the status subresource:
 // the status is validated alone, so the root must not restrict the object as a whole.
 func (c *Schemas) CheckBesideStatus(s map[string]any, at *field.Path) {
+	if kind := rules.Text(s, "type"); kind != "" && kind != "object" {
+		c.Invalid(at.Field("type"), kind, `only "object" is allowed as the type at the root of the schema if the status subresource is enabled`)
+		return
+	}
 	for _, name := range []string{"id", "$schema", "$ref", "nullable", "default", "enum", "maxProperties", "minProperties",
 		"allOf", "oneOf", "anyOf", "not", "additionalProperties", "patternProperties", "dependencies", "additionalItems", "definitions"} {
 		if value, given := s[name]; given && value != nil && value != "" && value != false {
@@ -141,6 +146,15 @@ func (c *Schemas) keywords(s map[string]any, at *field.Path) {
 		if value := s[name]; value != nil && (value != "" || name == "$ref") && !(empty(value) && (name == "definitions" || name == "patternProperties")) {
 			c.Forbidden(at.Field(name), name+" is not supported")
 		}
+	}
+	if kind := rules.Text(s, "type"); kind != "" && !slices.Contains(knownTypes, kind) {
+		c.NotSupported(at.Field("type"), kind, knownTypes...)
+		if kind == "null" {
+			c.Forbidden(at.Field("type"), "type cannot be set to null, use nullable as an alternative")
+		}
+	}
+	if s[c.Extension+"preserve-unknown-fields"] == false {
+		c.Invalid(at.Field(c.Extension+"preserve-unknown-fields"), false, "must be true or undefined")
 	}
 	if pattern := rules.Text(s, "pattern"); pattern != "" {
 		if _, err := regexp.Compile(pattern); err != nil {
@@ -184,12 +198,7 @@ func isOf(value any, kind string) bool {
 func (c *Schemas) kind(s map[string]any, where level, at *field.Path) {
 	kind := rules.Text(s, "type")
 	open := c.is(s, "int-or-string") || c.is(s, "preserve-unknown-fields")
-	if kind == "null" {
-		c.Forbidden(at.Field("type"), "type cannot be set to null, use nullable as an alternative")
-	}
 	switch {
-	case kind != "" && !slices.Contains(knownTypes, kind):
-		c.NotSupported(at.Field("type"), kind, knownTypes...)
 	case c.is(s, "embedded-resource") && kind == "":
 		c.Required(at.Field("type"), "must be object if "+c.Extension+"embedded-resource is true")
 	case c.is(s, "embedded-resource") && kind != "object":
@@ -217,9 +226,6 @@ func (c *Schemas) extensions(s map[string]any, at *field.Path) {
 		if c.is(s, "int-or-string") && c.is(s, name) {
 			c.Invalid(at.Field(c.Extension+name), true, "must be false if "+c.Extension+"int-or-string is true")
 		}
-	}
-	if s[c.Extension+"preserve-unknown-fields"] == false {
-		c.Invalid(at.Field(c.Extension+"preserve-unknown-fields"), false, "must be true or undefined")
 	}
 	if !c.is(s, "embedded-resource") {
 		return

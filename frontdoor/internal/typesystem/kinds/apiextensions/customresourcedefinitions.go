@@ -42,3 +42,20 @@ func customVersions(m map[string]any, _ vocabulary.Vocabulary) {
 		m["versions"] = []any{map[string]any{"name": version, "served": true, "storage": true}}
 	}
 }
+
+// customWebhook removes a webhook that says nothing.
+func customWebhook(m map[string]any, _ vocabulary.Vocabulary) {
+	if webhook := rules.Object(m, "webhook"); webhook != nil && webhook["clientConfig"] == nil && len(rules.List(webhook, "conversionReviewVersions")) == 0 {
+		delete(m, "webhook")
+	}
+}
+
+// customItems removes items of a schema that are neither a schema nor a list: they have no type in
+// the published document.
+func customItems(m map[string]any, _ vocabulary.Vocabulary) {
+	switch m["items"].(type) {
+	case map[string]any, []any:
+	default:
+		delete(m, "items")
+	}
+}

@@ -11,9 +11,11 @@ import (
 // Functions are the functions that the files of this folder refer to.
 var Functions = kinds.Functions{
 	Derive: map[string]rules.DeriveFunc{
+		"customItems":    customItems,
 		"customNames":    customNames,
 		"customStored":   customStored,
 		"customVersions": customVersions,
+		"customWebhook":  customWebhook,
 	},
 	Convert: map[string]kinds.ConvertFunc{
 		"definitionFromV1beta1": definitionFromV1beta1,

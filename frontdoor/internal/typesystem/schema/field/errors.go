@@ -16,6 +16,9 @@ const (
 	causeTooMany  = "FieldValueTooMany"
 )
 
+// NoPath is the path of errors about a whole object in the form of Kubernetes.
+const NoPath = "<nil>"
+
 const (
 	// maxErrors limits the collected errors: many more than one response lists, so that the
 	// listed ones are normally the first ones in order.
@@ -99,6 +102,21 @@ func (e *Errors) Join(others *Errors) {
 		}
 	}
 	e.more += others.more
+}
+
+// JoinBelow adds all errors of others, whose paths are relative to at.
+func (e *Errors) JoinBelow(at *Path, others *Errors) {
+	for i, c := range others.causes {
+		switch {
+		case c.Field == "" || c.Field == NoPath:
+			others.causes[i].Field = at.String()
+		case c.Field[0] == '[':
+			others.causes[i].Field = at.String() + c.Field
+		default:
+			others.causes[i].Field = at.String() + "." + c.Field
+		}
+	}
+	e.Join(others)
 }
 
 // Required adds the error of a missing value.
