@@ -58,7 +58,7 @@ func (r Rules) Check(object, old map[string]any, found ...services.StatusCause) 
 	meta := tree.Child(object, "metadata")
 	for _, of := range [...]string{"name", "generateName"} {
 		name := tree.Text(meta, of)
-		if old == nil && (name != "" || of == "name") && name != tree.Text(tree.Child(c.spec, "names"), "plural")+"."+tree.Text(c.spec, "group") {
+		if old == nil && name != "" && name != tree.Text(tree.Child(c.spec, "names"), "plural")+"."+tree.Text(c.spec, "group") {
 			c.Invalid((&field.Path{Name: "metadata"}).Field(of), name, `must be spec.names.plural+"."+spec.group`)
 		}
 	}

@@ -21,54 +21,60 @@ func TestCheck(t *testing.T) {
 		change func(map[string]any)
 		want   string
 	}{
-		"sound":               {schema: `{type: object}`},
-		"no type":             {schema: `{properties: {a: {type: string}}}`, want: "spec.validation.openAPIV3Schema.type: Required value: must not be empty at the root"},
-		"wrong type at root":  {schema: `{type: string}`, want: "must be object at the root"},
-		"no type of a field":  {schema: `{type: object, properties: {a: {}}}`, want: "openAPIV3Schema.properties[a].type: Required value: must not be empty for specified object fields"},
-		"array without items": {schema: `{type: object, properties: {a: {type: array}}}`, want: "properties[a].items: Required value"},
-		"unknown type":        {schema: `{type: text}`, want: "must be object at the root"},
-		"dialect":             {schema: `{type: object, properties: {a: {type: string, $schema: x}}}`, want: "spec.validation.openAPIV3Schema: Invalid value: \"\": OpenAPIV3Schema 'schema' is not supported"},
-		"dialect alone":       {schema: `{$schema: x}`, want: "OpenAPIV3Schema 'schema' is not supported"},
-		"unknown list type":   {schema: `{type: object, properties: {a: {type: object, x-list-type: b}}}`, want: "properties[a].type: Invalid value: \"object\": must be array if x-platform-list-type is specified"},
-		"no definitions":      {schema: `{type: object, definitions: {}, patternProperties: {}}`},
-		"default of all":      {schema: `{type: object, default: {}}`, want: "openAPIV3Schema.default.apiVersion: Required value"},
-		"whole default":       {schema: `{type: object, default: {apiVersion: example.com/v1, kind: Widget}}`},
-		"reference":           {schema: `{type: object, $ref: "#/x"}`, want: "$ref is not supported"},
-		"unique items":        {schema: `{type: object, properties: {a: {type: array, uniqueItems: true, items: {type: string}}}}`, want: "uniqueItems"},
-		"bad pattern":         {schema: `{type: object, properties: {a: {type: string, pattern: "("}}}`, want: "valid regular expression"},
-		"type in condition":   {schema: `{type: object, properties: {a: {type: string, anyOf: [{type: string}]}}}`, want: "must be empty to be structural"},
-		"only in condition":   {schema: `{type: object, anyOf: [{properties: {a: {minLength: 1}}}]}`, want: "openAPIV3Schema.properties[a]: Required value: because it is defined in spec.validation.openAPIV3Schema.anyOf[0].properties[a]"},
-		"metadata":            {schema: `{type: object, properties: {metadata: {type: object, properties: {labels: {type: object}}}}}`, want: "name and generateName"},
-		"list keys":           {schema: `{type: object, properties: {a: {type: array, x-list-type: map, x-list-map-keys: [k], items: {type: object, properties: {k: {type: string}}}}}}`, want: "must have a default or be a required property"},
-		"default too large":   {schema: `{type: object, properties: {a: {type: integer, maximum: 3, default: 5}}}`, want: "properties[a].default: Invalid value: 5"},
-		"default unknown":     {schema: `{type: object, properties: {a: {type: object, default: {b: 1}}}}`, want: "must not have unknown fields"},
-		"extensions":          {schema: `{type: object, properties: {a: {x-int-or-string: true, x-preserve-unknown-fields: true}}}`, want: "x-platform-int-or-string is true"},
-		"name":                {schema: `{type: object}`, change: func(m map[string]any) { set(m, "other", "metadata", "name") }, want: "metadata.name: Invalid value"},
-		"group":               {schema: `{type: object}`, change: func(m map[string]any) { set(m, "single", "spec", "group") }, want: "at least one dot"},
-		"protected":           {schema: `{type: object}`, change: func(m map[string]any) { set(m, "x.platform.io", "spec", "group") }, want: "metadata.annotations[api-approved.platform.io]: Required value"},
-		"scope":               {schema: `{type: object}`, change: func(m map[string]any) { set(m, "", "spec", "scope") }, want: "spec.scope: Required value"},
-		"keeps all":           {schema: `{type: object}`, change: func(m map[string]any) { set(m, true, "spec", "preserveUnknownFields") }, want: "spec.preserveUnknownFields: Invalid value: true: cannot set to true"},
-		"kinds":               {schema: `{type: object}`, change: func(m map[string]any) { set(m, "Widget", "spec", "names", "listKind") }, want: "kind and listKind may not be the same"},
-		"conversion":          {schema: `{type: object}`, change: func(m map[string]any) { set(m, "Webhook", "spec", "conversion", "strategy") }, want: "required when strategy is set to Webhook"},
-		"two paths":           {schema: `{type: object}`, change: secondSchema(`{type: string}`), want: "spec.versions[1].schema.openAPIV3Schema.type: Invalid value: \"string\": must be object at the root"},
-		"nullable root":       {schema: `{type: object, nullable: true}`, want: "openAPIV3Schema.nullable: Forbidden"},
-		"null":                {schema: `{type: object, properties: {a: {type: "null"}}}`, want: "use nullable as an alternative"},
-		"only in a field":     {schema: `{type: object, properties: {a: {type: object, anyOf: [{properties: {b: {minLength: 1}}}]}}}`},
-		"metadata text":       {schema: `{type: object, properties: {metadata: {type: object, description: x}}}`, want: "name and generateName"},
-		"metadata default":    {schema: `{type: object, properties: {metadata: {type: object, default: {}}}}`, want: "properties[metadata].default: Forbidden"},
-		"default not whole":   {schema: `{type: object, properties: {a: {type: object, default: {}, required: [b], properties: {b: {type: string, default: x}}}}}`, want: "properties[a].default.b: Required value"},
-		"two keys":            {schema: `{type: object, properties: {a: {type: array, x-list-type: map, x-list-map-keys: [k, k], items: {type: object, required: [k], properties: {k: {type: string}}}}}}`, want: "must not contain duplicate entries"},
-		"keys of no map":      {schema: `{type: object, properties: {a: {type: array, x-list-map-keys: [k], items: {type: string}}}}`, want: "list-type: Required value: must be map"},
-		"review twice":        {schema: `{type: object}`, change: converts(map[string]any{"url": "https://a"}, "v1", "v1"), want: "spec.conversion.conversionReviewVersions[1]: Invalid value: \"v1\": duplicate version"},
-		"unknown review":      {schema: `{type: object}`, change: converts(map[string]any{"url": "https://a"}, "v2"), want: "must include at least one of v1, v1beta1"},
-		"no place":            {schema: `{type: object}`, change: converts(map[string]any{}, "v1"), want: "spec.conversion.webhookClientConfig: Required value: exactly one of url or service is required"},
-		"plain place":         {schema: `{type: object}`, change: converts(map[string]any{"url": "http://a"}, "v1"), want: "'https' is the only allowed URL scheme"},
-		"path of a service":   {schema: `{type: object}`, change: converts(map[string]any{"service": map[string]any{"name": "a", "namespace": "b", "path": "x"}}, "v1"), want: "must start with a '/'"},
-		"webhook":             {schema: `{type: object}`, change: converts(map[string]any{"service": map[string]any{"name": "a", "namespace": "b", "path": "/x"}}, "v2", "v1")},
-		"wrong approval":      {schema: `{type: object}`, change: approvedBy("someone"), want: "Invalid value: \"someone\": protected groups must have approval annotation"},
-		"approved":            {schema: `{type: object}`, change: approvedBy("https://example.com/1")},
-		"two stored":          {schema: `{type: object}`, change: secondVersion(true), want: "exactly one version marked as storage version"},
-		"two versions":        {schema: `{type: object}`, change: secondVersion(false)},
+		"sound":                {schema: `{type: object}`},
+		"no type":              {schema: `{properties: {a: {type: string}}}`, want: "spec.validation.openAPIV3Schema.type: Required value: must not be empty at the root"},
+		"wrong type at root":   {schema: `{type: string}`, want: "must be object at the root"},
+		"no type of a field":   {schema: `{type: object, properties: {a: {}}}`, want: "openAPIV3Schema.properties[a].type: Required value: must not be empty for specified object fields"},
+		"array without items":  {schema: `{type: object, properties: {a: {type: array}}}`, want: "properties[a].items: Required value"},
+		"unknown type":         {schema: `{type: text}`, want: "must be object at the root"},
+		"dialect":              {schema: `{type: object, properties: {a: {type: string, $schema: x}}}`, want: "spec.validation.openAPIV3Schema: Invalid value: \"\": OpenAPIV3Schema 'schema' is not supported"},
+		"dialect alone":        {schema: `{$schema: x}`, want: "OpenAPIV3Schema 'schema' is not supported"},
+		"unknown list type":    {schema: `{type: object, properties: {a: {type: object, x-list-type: b}}}`, want: "properties[a].type: Invalid value: \"object\": must be array if x-platform-list-type is specified"},
+		"no definitions":       {schema: `{type: object, definitions: {}, patternProperties: {}}`},
+		"default of all":       {schema: `{type: object, default: {}}`, want: "openAPIV3Schema.default.apiVersion: Required value"},
+		"whole default":        {schema: `{type: object, default: {apiVersion: example.com/v1, kind: Widget}}`},
+		"reference":            {schema: `{type: object, $ref: "#/x"}`, want: "$ref is not supported"},
+		"unique items":         {schema: `{type: object, properties: {a: {type: array, uniqueItems: true, items: {type: string}}}}`, want: "uniqueItems"},
+		"bad pattern":          {schema: `{type: object, properties: {a: {type: string, pattern: "("}}}`, want: "valid regular expression"},
+		"type in condition":    {schema: `{type: object, properties: {a: {type: string, anyOf: [{type: string}]}}}`, want: "must be empty to be structural"},
+		"only in condition":    {schema: `{type: object, anyOf: [{properties: {a: {minLength: 1}}}]}`, want: "openAPIV3Schema.properties[a]: Required value: because it is defined in spec.validation.openAPIV3Schema.anyOf[0].properties[a]"},
+		"metadata":             {schema: `{type: object, properties: {metadata: {type: object, properties: {labels: {type: object}}}}}`, want: "name and generateName"},
+		"list keys":            {schema: `{type: object, properties: {a: {type: array, x-list-type: map, x-list-map-keys: [k], items: {type: object, properties: {k: {type: string}}}}}}`, want: "must have a default or be a required property"},
+		"default too large":    {schema: `{type: object, properties: {a: {type: integer, maximum: 3, default: 5}}}`, want: "properties[a].default: Invalid value: 5"},
+		"default unknown":      {schema: `{type: object, properties: {a: {type: object, default: {b: 1}}}}`, want: "must not have unknown fields"},
+		"extensions":           {schema: `{type: object, properties: {a: {x-int-or-string: true, x-preserve-unknown-fields: true}}}`, want: "x-platform-int-or-string is true"},
+		"name":                 {schema: `{type: object}`, change: func(m map[string]any) { set(m, "other", "metadata", "name") }, want: "metadata.name: Invalid value"},
+		"group":                {schema: `{type: object}`, change: func(m map[string]any) { set(m, "single", "spec", "group") }, want: "at least one dot"},
+		"protected":            {schema: `{type: object}`, change: func(m map[string]any) { set(m, "x.platform.io", "spec", "group") }, want: "metadata.annotations[api-approved.platform.io]: Required value"},
+		"scope":                {schema: `{type: object}`, change: func(m map[string]any) { set(m, "", "spec", "scope") }, want: "spec.scope: Required value"},
+		"keeps all":            {schema: `{type: object}`, change: func(m map[string]any) { set(m, true, "spec", "preserveUnknownFields") }, want: "spec.preserveUnknownFields: Invalid value: true: cannot set to true"},
+		"kinds":                {schema: `{type: object}`, change: func(m map[string]any) { set(m, "Widget", "spec", "names", "listKind") }, want: "kind and listKind may not be the same"},
+		"conversion":           {schema: `{type: object}`, change: func(m map[string]any) { set(m, "Webhook", "spec", "conversion", "strategy") }, want: "required when strategy is set to Webhook"},
+		"two paths":            {schema: `{type: object}`, change: secondSchema(`{type: string}`), want: "spec.versions[1].schema.openAPIV3Schema.type: Invalid value: \"string\": must be object at the root"},
+		"nullable root":        {schema: `{type: object, nullable: true}`, want: "openAPIV3Schema.nullable: Forbidden"},
+		"null":                 {schema: `{type: object, properties: {a: {type: "null"}}}`, want: "use nullable as an alternative"},
+		"only in a field":      {schema: `{type: object, properties: {a: {type: object, anyOf: [{properties: {b: {minLength: 1}}}]}}}`},
+		"metadata text":        {schema: `{type: object, properties: {metadata: {type: object, description: x}}}`, want: "name and generateName"},
+		"metadata default":     {schema: `{type: object, properties: {metadata: {type: object, default: {}}}}`, want: "properties[metadata].default: Forbidden"},
+		"default not whole":    {schema: `{type: object, properties: {a: {type: object, default: {}, required: [b], properties: {b: {type: string, default: x}}}}}`, want: "properties[a].default.b: Required value"},
+		"two keys":             {schema: `{type: object, properties: {a: {type: array, x-list-type: map, x-list-map-keys: [k, k], items: {type: object, required: [k], properties: {k: {type: string}}}}}}`, want: "must not contain duplicate entries"},
+		"keys of no map":       {schema: `{type: object, properties: {a: {type: array, x-list-map-keys: [k], items: {type: string}}}}`, want: "list-type: Required value: must be map"},
+		"review twice":         {schema: `{type: object}`, change: converts(map[string]any{"url": "https://a"}, "v1", "v1"), want: "spec.conversion.conversionReviewVersions[1]: Invalid value: \"v1\": duplicate version"},
+		"unknown review":       {schema: `{type: object}`, change: converts(map[string]any{"url": "https://a"}, "v2"), want: "must include at least one of v1, v1beta1"},
+		"no place":             {schema: `{type: object}`, change: converts(map[string]any{}, "v1"), want: "spec.conversion.webhookClientConfig: Required value: exactly one of url or service is required"},
+		"plain place":          {schema: `{type: object}`, change: converts(map[string]any{"url": "http://a"}, "v1"), want: "'https' is the only allowed URL scheme"},
+		"path of a service":    {schema: `{type: object}`, change: converts(map[string]any{"service": map[string]any{"name": "a", "namespace": "b", "path": "x"}}, "v1"), want: "must start with a '/'"},
+		"webhook":              {schema: `{type: object}`, change: converts(map[string]any{"service": map[string]any{"name": "a", "namespace": "b", "path": "/x"}}, "v2", "v1")},
+		"wrong approval":       {schema: `{type: object}`, change: approvedBy("someone"), want: "Invalid value: \"someone\": protected groups must have approval annotation"},
+		"approved":             {schema: `{type: object}`, change: approvedBy("https://example.com/1")},
+		"two stored":           {schema: `{type: object}`, change: secondVersion(true), want: "exactly one version marked as storage version"},
+		"same version twice":   {schema: `{type: object}`, change: func(m map[string]any) { secondVersion(false)(m); versionsOf(m)[1]["name"] = "v1" }, want: "spec.versions: Invalid value: [\"v1\",\"v1\"]: must contain unique version names"},
+		"stored twice":         {schema: `{type: object}`, change: func(m map[string]any) { secondVersion(true)(m); versionsOf(m)[1]["name"] = "v1" }, want: "status.storedVersions: Invalid value: [\"v1\"]: must have the storage version v1"},
+		"kept, not structural": {schema: `{type: object, properties: {a: {type: text, x-preserve-unknown-fields: false}}}`, want: "properties[a].x-platform-preserve-unknown-fields: Invalid value: false: must be true or undefined"},
+		"type beside status":   {schema: `{type: array, items: {type: string}}`, change: withStatus, want: `openAPIV3Schema.type: Invalid value: "array": only "object" is allowed as the type at the root of the schema if the status subresource is enabled`},
+		"default of a type":    {schema: `{type: object, properties: {a: {type: object, default: {b: [x]}, properties: {b: {type: array, items: {type: integer}}}}}}`, want: `properties[a].default.b[0]: Invalid value: "string": b[0] in body must be of type integer: "string"`},
+		"default of another":   {schema: `{type: object, properties: {a: {type: integer, default: x}}}`, want: `properties[a].default: Invalid value: "string":  in body must be of type integer: "string"`},
+		"two versions":         {schema: `{type: object}`, change: secondVersion(false)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			definition := w.widgets(t, c.schema)
@@ -103,6 +109,18 @@ func secondVersion(storage bool) func(map[string]any) {
 		second := map[string]any{"name": "v1beta1", "served": true, "storage": storage, "deprecated": true, "schema": versions[0].(map[string]any)["schema"]}
 		set(m, append(versions, second), "spec", "versions")
 	}
+}
+
+// versionsOf returns the versions of a definition.
+func versionsOf(m map[string]any) (versions []map[string]any) {
+	for _, version := range m["spec"].(map[string]any)["versions"].([]any) {
+		versions = append(versions, version.(map[string]any))
+	}
+	return versions
+}
+
+func withStatus(m map[string]any) {
+	versionsOf(m)[0]["subresources"] = map[string]any{"status": map[string]any{}}
 }
 
 func secondSchema(schema string) func(map[string]any) {
