@@ -47,6 +47,17 @@ func TestForeignNotes(t *testing.T) {
 	}
 }
 
+// TestOrderOfNotes: notes have the members of metrics in the order of the published types.
+func TestOrderOfNotes(t *testing.T) {
+	given := map[string]any{"status": map[string]any{"currentMetrics": []any{map[string]any{"type": "Resource",
+		"resource": map[string]any{"name": "cpu", "current": map[string]any{"averageUtilization": int64(1)}}}}}}
+	got := tree.Text(converted(given, autoscalerToV1), "metadata", "annotations", annotationOf(vocabulary.K8s(), notedStatuses))
+	const want = `[{"type":"Resource","resource":{"name":"cpu","currentAverageUtilization":1,"currentAverageValue":"0"}}]`
+	if got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func FuzzNotes(f *testing.F) {
 	f.Add(`[{"type":"Resource","resource":{"name":"memory","targetAverageUtilization":50}}]`)
 	f.Add(`{"ScaleUp":{"Policies":[{"Type":"Pods","Value":4,"PeriodSeconds":15}]}}`)
