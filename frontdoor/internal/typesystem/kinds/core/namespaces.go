@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/services/tree"
 
@@ -23,11 +25,19 @@ func namespaceNameLabel(m map[string]any, v vocabulary.Vocabulary) {
 	}
 }
 
-// namespaceFinalizers checks that finalizers are the service's own or have a domain.
+// namespaceFinalizers checks that finalizers are the service's own or have a domain. As in
+// Kubernetes, only errors of the subresource finalize have the index.
 func namespaceFinalizers(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for i, name := range rules.Texts(m, "finalizers") {
+		at := at.Field("finalizers")
+		if c.Subresource == "finalize" {
+			at = at.Item(i)
+		}
+		for _, problem := range validation.IsQualifiedName(name) {
+			c.Invalid(at, name, problem)
+		}
 		if !strings.Contains(name, "/") && !c.OwnFinalizer(name) {
-			c.Invalid(at.Field("finalizers").Item(i), name, "name is neither a standard finalizer name nor is it fully qualified")
+			c.Invalid(at, name, "name is neither a standard finalizer name nor is it fully qualified")
 		}
 	}
 }
