@@ -105,7 +105,7 @@ func externalTraffic(c *rules.Check, m map[string]any, at *field.Path) {
 	}
 }
 
-// policyOnce is the first release that does not look at the policy of Services that are not
+// policyOnce is the first release that does not validate the policy of Services that are not
 // accessible from outside, and policyOfIPs the first one in which externalIPs make them so.
 var (
 	policyOnce, _  = release.Of("1.22")
