@@ -31,7 +31,7 @@ func readDefinitions(types []*resource, optional map[string][]string) (map[strin
 		if old, ok := s.Extensions[common.ExtensionV2Schema].(spec.Schema); ok {
 			s = old
 		}
-		found[modelOf(name)] = withoutZeroDefaults(s)
+		found[modelOf(name)] = s
 	}
 	for gvk, name := range kindsOf(types, optional) {
 		s, ok := found[name]
@@ -85,39 +85,11 @@ func kindsOf(types []*resource, optional map[string][]string) map[schema.GroupVe
 	return found
 }
 
-// withoutZeroDefaults removes the defaults that are zero values, which documents of OpenAPI
-// 2 do not have.
-func withoutZeroDefaults(s spec.Schema) spec.Schema {
-	switch value := s.Default.(type) {
-	case string:
-		if value == "" {
-			s.Default = nil
-		}
-	case map[string]any:
-		if len(value) == 0 {
-			s.Default = nil
-		}
-	case bool, int, int32, int64, float64:
-		if fmt.Sprint(value) == "0" || value == false {
-			s.Default = nil
-		}
-	}
-	s.Properties = maps.Clone(s.Properties)
-	for name, p := range s.Properties {
-		s.Properties[name] = withoutZeroDefaults(p)
-	}
-	if s.Items != nil && s.Items.Schema != nil {
-		items := withoutZeroDefaults(*s.Items.Schema)
-		s.Items = &spec.SchemaOrArray{Schema: &items}
-	}
-	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
-		values := withoutZeroDefaults(*s.AdditionalProperties.Schema)
-		s.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: &values}
-	}
-	return s
-}
+// unregistered are the definitions of bodies that are no registered kinds.
+var unregistered = []string{"io.k8s.apimachinery.pkg.apis.meta.v1.Patch", "io.k8s.apimachinery.pkg.version.Info"}
 
-// reachable returns the definitions of registered kinds and all that they refer to.
+// reachable returns the definitions of registered kinds and of other bodies, and all that
+// they refer to.
 func reachable(all map[string]spec.Schema) map[string]spec.Schema {
 	found := map[string]spec.Schema{}
 	var add func(name string)
@@ -133,6 +105,9 @@ func reachable(all map[string]spec.Schema) map[string]spec.Schema {
 		if s.Extensions["x-kubernetes-group-version-kind"] != nil {
 			add(name)
 		}
+	}
+	for _, name := range unregistered {
+		add(name)
 	}
 	return found
 }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
-	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -78,7 +77,7 @@ func (c *Catalogue) collect(found map[string]*spec.Schema, s *spec.Schema) {
 		return
 	}
 	if name, ok := strings.CutPrefix(s.Ref.String(), definitionsPointer); ok && found[name] == nil && c.definitions[name] != nil {
-		found[name] = c.forOwnership(name, c.definitions.Get(name))
+		found[name] = forOwnership(name, c.definitions.Get(name))
 		c.collect(found, found[name])
 	}
 	for _, property := range s.Properties {
@@ -99,7 +98,7 @@ func (c *Catalogue) collect(found map[string]*spec.Schema, s *spec.Schema) {
 // recognizes the definitions of Quantity and RawExtension by their original names, and would
 // take the schemas of another vocabulary literally. It also identifies items of lists
 // without a key by the key's default.
-func (c *Catalogue) forOwnership(name string, s *spec.Schema) *spec.Schema {
+func forOwnership(name string, s *spec.Schema) *spec.Schema {
 	switch {
 	case strings.HasSuffix(name, ".apimachinery.pkg.api.resource.Quantity"):
 		return &spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"string"}, Format: "int-or-string"}}
@@ -107,7 +106,7 @@ func (c *Catalogue) forOwnership(name string, s *spec.Schema) *spec.Schema {
 		return &spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}},
 			VendorExtensible: spec.VendorExtensible{Extensions: spec.Extensions{vocabulary.K8s().Extension + "map-type": "atomic"}}}
 	}
-	zeros := c.zeroDefaults(name, s)
+	zeros := zeroDefaults(s)
 	if len(zeros) == 0 {
 		return s
 	}
@@ -121,13 +120,9 @@ func (c *Catalogue) forOwnership(name string, s *spec.Schema) *spec.Schema {
 	return &adapted
 }
 
-// localName is the first release in which the name of a reference to an object of the same
-// namespace has a default.
-var localName, _ = release.Of("1.22")
-
 // zeroDefaults returns the defaults of the scalars that every object has, which are their
-// zero values. The document lacks them.
-func (c *Catalogue) zeroDefaults(name string, s *spec.Schema) map[string]any {
+// zero values. The document of 1.21 lacks them.
+func zeroDefaults(s *spec.Schema) map[string]any {
 	zeros := map[string]any{}
 	for _, field := range s.Required {
 		property := s.Properties[field]
@@ -135,9 +130,6 @@ func (c *Catalogue) zeroDefaults(name string, s *spec.Schema) map[string]any {
 		if len(property.Type) == 1 && property.Default == nil && zero[property.Type[0]] != nil {
 			zeros[field] = zero[property.Type[0]]
 		}
-	}
-	if strings.HasSuffix(name, ".core.v1.LocalObjectReference") && !c.release.Before(localName) {
-		zeros["name"] = ""
 	}
 	return zeros
 }
