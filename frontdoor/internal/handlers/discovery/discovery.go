@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery/openapi"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/release"
@@ -60,7 +61,7 @@ func New(o Options) *Documents {
 			}
 		}
 	} else {
-		d.addOpenAPI(&publisher{catalogue: o.Catalogue, vocabulary: o.Vocabulary, release: o.Version.GitVersion, cbor: o.CBOR}, d.openAPI.extensions)
+		d.addOpenAPI(&openapi.Builder{Catalogue: o.Catalogue, Vocabulary: o.Vocabulary, Release: o.Release, Version: o.Version.GitVersion, CBOR: o.CBOR}, d.openAPI.extensions)
 	}
 	d.add("/version", newDocument(mediaJSON, func() ([]byte, error) { return json.MarshalIndent(o.Version, "", "  ") }))
 	d.add("/", newJSON(func() (any, error) {

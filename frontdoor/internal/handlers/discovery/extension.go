@@ -109,7 +109,7 @@ func ofGroupVersion(extensions spec.Extensions, group, version string) spec.Exte
 
 // with adds the documents of extensions to a document. Definitions whose names are taken
 // get another one. A document that cannot be added is left out.
-func (p *publisher) with(document *spec.Swagger, extensions map[string]*OpenAPI) *spec.Swagger {
+func with(document *spec.Swagger, extensions map[string]*OpenAPI) *spec.Swagger {
 	if len(extensions) == 0 {
 		return document
 	}

@@ -2,19 +2,12 @@ package discovery
 
 import (
 	"net/url"
-	"slices"
-	"strings"
 
 	openapi_v2 "github.com/google/gnostic-models/openapiv2"
 	openapi_v3 "github.com/google/gnostic-models/openapiv3"
 	"google.golang.org/protobuf/proto"
-	"k8s.io/kube-openapi/pkg/openapiconv"
-	"k8s.io/kube-openapi/pkg/spec3"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery/reduce"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
-	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery/openapi"
 )
 
 // Media types of the OpenAPI documents in Protobuf. Clients still request them under
@@ -26,38 +19,24 @@ const (
 	protobufV3First = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
 )
 
-// publisher generates OpenAPI documents from the catalogue's types.
-type publisher struct {
-	catalogue  *catalogue.Catalogue
-	vocabulary vocabulary.Vocabulary
-	release    string
-	cbor       bool
-}
-
 // addOpenAPI adds /openapi/v2 with all types, and /openapi/v3 with a document per group
-// version.
-func (d *Documents) addOpenAPI(p *publisher, extensions map[string]*OpenAPI) {
-	var all []*catalogue.Type
+// version and for each path of discovery.
+func (d *Documents) addOpenAPI(b *openapi.Builder, extensions map[string]*OpenAPI) {
 	versions := map[string]document{}
-	for name, x := range extensions {
-		form := newDocument(mediaJSON, func() ([]byte, error) { return x.v3, nil })
+	add := func(name string, form document) {
 		versions[name] = form
 		d.add("/openapi/v3/"+name, inProtobuf(form, protobufV3, protobufV3First, protobufOfV3)...)
 	}
-	for _, g := range p.catalogue.Groups() {
-		for _, v := range g.Versions {
-			name := strings.TrimPrefix(root(v.Types[0]), "/")
-			if extensions[name] != nil {
-				continue // replaces custom types
-			}
-			all = append(all, v.Types...)
-			form := newDense(func() (any, error) { return thirdVersion(p.document(v.Types)), nil })
-			versions[name] = form
-			d.add("/openapi/v3/"+name, inProtobuf(form, protobufV3, protobufV3First, protobufOfV3)...)
-		}
+	parts := b.Parts()
+	for name, x := range extensions {
+		delete(parts, name) // custom types, which the extension replaces
+		add(name, newDocument(mediaJSON, func() ([]byte, error) { return x.v3, nil }))
+	}
+	for name, part := range parts {
+		add(name, newDense(func() (any, error) { return b.V3(part), nil }))
 	}
 	d.add("/openapi/v3", newDense(func() (any, error) { return index(versions) }))
-	whole := newDense(func() (any, error) { return p.with(reduce.Document(p.document(all)), extensions), nil })
+	whole := newDense(func() (any, error) { return with(b.V2(parts), extensions), nil })
 	d.add("/openapi/v2", inProtobuf(whole, protobufV2, protobufV2First, protobufOfV2)...)
 }
 
@@ -103,129 +82,3 @@ func inProtobuf(form document, mediaType, first string, convert func([]byte) (pr
 
 func protobufOfV2(plain []byte) (proto.Message, error) { return openapi_v2.ParseDocument(plain) }
 func protobufOfV3(plain []byte) (proto.Message, error) { return openapi_v3.ParseDocument(plain) }
-
-// document returns the OpenAPI document of some types: their paths, and all schemas that
-// these refer to.
-func (p *publisher) document(types []*catalogue.Type) *spec.Swagger {
-	paths := &spec.Paths{Paths: map[string]spec.PathItem{}}
-	definitions := &definitions{publisher: p, found: spec.Definitions{}}
-	for _, t := range types {
-		(&describer{publisher: p, t: t, paths: paths.Paths, definitions: definitions}).describe()
-	}
-	return &spec.Swagger{SwaggerProps: spec.SwaggerProps{
-		Swagger: "2.0",
-		Info: &spec.Info{InfoProps: spec.InfoProps{
-			Title: "Portico", Version: p.release, Description: "Resources of a container cluster.",
-		}},
-		Paths:       paths,
-		Definitions: definitions.found,
-		SecurityDefinitions: spec.SecurityDefinitions{"BearerToken": &spec.SecurityScheme{SecuritySchemeProps: spec.SecuritySchemeProps{
-			Type: "apiKey", Name: "authorization", In: "header", Description: "Bearer token",
-		}}},
-		Security: []map[string][]string{{"BearerToken": {}}},
-	}}
-}
-
-// definitions collects the schemas of a document.
-type definitions struct {
-	*publisher
-	found spec.Definitions
-}
-
-// reference returns a reference to the schema of a kind, and adds the schema and all
-// that it refers to. The schema of a kind without one is that of a string.
-func (d *definitions) reference(k kindRef) *spec.Schema {
-	name, ok := d.catalogue.Body(k.group, k.version, k.kind)
-	if !ok {
-		return spec.StringProperty()
-	}
-	return d.named(name)
-}
-
-// named returns a reference to a schema by its definition name.
-func (d *definitions) named(name string) *spec.Schema {
-	d.add(name)
-	return spec.RefProperty(definitionPointer + name)
-}
-
-const definitionPointer = "#/definitions/"
-
-func (d *definitions) add(name string) {
-	if _, done := d.found[name]; done {
-		return
-	}
-	schema := d.catalogue.Definitions().Get(name)
-	if schema == nil {
-		return
-	}
-	d.found[name] = spec.Schema{}
-	d.found[name] = d.publish(*schema)
-}
-
-// publish copies a schema with the vocabulary's names of extensions, and adds what it
-// refers to.
-func (d *definitions) publish(s spec.Schema) spec.Schema {
-	if name, ok := strings.CutPrefix(s.Ref.String(), definitionPointer); ok {
-		d.add(name)
-	}
-	s.Extensions = d.extensions(s.Extensions)
-	if s.Properties != nil {
-		properties := make(map[string]spec.Schema, len(s.Properties))
-		for name, property := range s.Properties {
-			properties[name] = d.publish(property)
-		}
-		s.Properties = properties
-	}
-	if s.Items != nil && s.Items.Schema != nil {
-		items := d.publish(*s.Items.Schema)
-		s.Items = &spec.SchemaOrArray{Schema: &items}
-	}
-	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
-		values := d.publish(*s.AdditionalProperties.Schema)
-		s.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: &values}
-	}
-	s.AllOf = slices.Clone(s.AllOf)
-	for i, part := range s.AllOf {
-		s.AllOf[i] = d.publish(part)
-	}
-	return s
-}
-
-// extensions translates original names of extensions to the vocabulary.
-func (p *publisher) extensions(original spec.Extensions) spec.Extensions {
-	prefix := vocabulary.K8s().Extension
-	if p.vocabulary.Extension == prefix {
-		return original
-	}
-	renamed := make(spec.Extensions, len(original))
-	for name, value := range original {
-		if rest, ok := strings.CutPrefix(name, prefix); ok {
-			name = p.vocabulary.Extension + rest
-		}
-		renamed[name] = value
-	}
-	return renamed
-}
-
-// alternatives are the types of the values of definitions that OpenAPI v2 calls strings, by the
-// end of their names.
-var alternatives = map[string][]string{".api.resource.Quantity": {"string", "number"}, ".util.intstr.IntOrString": {"integer", "string"}}
-
-// thirdVersion returns a document in OpenAPI v3.
-func thirdVersion(document *spec.Swagger) *spec3.OpenAPI {
-	converted := openapiconv.ConvertV2ToV3(document)
-	for name, s := range converted.Components.Schemas {
-		for end, types := range alternatives {
-			if !strings.HasSuffix(name, end) {
-				continue
-			}
-			changed := *s
-			changed.Type, changed.OneOf = nil, nil
-			for _, t := range types {
-				changed.OneOf = append(changed.OneOf, spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{t}}})
-			}
-			converted.Components.Schemas[name] = &changed
-		}
-	}
-	return converted
-}

@@ -1,10 +1,9 @@
-package discovery
+package openapi
 
 import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
@@ -13,21 +12,26 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/wire/cbor"
 )
 
+const (
+	mediaJSON = "application/json"
+	mediaYAML = "application/yaml"
+	anyMedia  = "*/*"
+)
+
+// schemes are those of all operations.
+var schemes = []string{"https"}
+
 // describer adds the paths of one type (section "Path shapes").
 type describer struct {
-	*publisher
-	t           *catalogue.Type
-	paths       map[string]spec.PathItem
-	definitions *definitions
+	*document
+	t *catalogue.Type
 }
-
-// kindRef is the kind of an operation's object.
-type kindRef struct{ group, version, kind string }
 
 // call is one operation before it is rendered.
 type call struct {
-	verb   string // such as "list"; the prefix of the operation id
-	suffix string // suffix of the operation id
+	verb   string // the first word of the operation id, before group and version
+	of     string // the rest of the operation id
+	text   string // what it does
 	action string // machine-readable action
 	about  kindRef
 	answer *spec.Schema
@@ -46,19 +50,26 @@ func root(t *catalogue.Type) string {
 }
 
 func (d *describer) describe() {
-	collection := root(d.t) + "/" + d.t.Resource
-	var scope []spec.Parameter
+	collection, scope := "/"+d.t.Resource, []spec.Parameter(nil)
 	if d.t.Namespaced {
 		if d.t.Can("list") {
-			d.add(collection, nil, spec.PathItemProps{Get: d.operation(d.list("ForAllNamespaces"))})
+			d.add("/"+d.t.Resource, nil, spec.PathItemProps{Get: d.list(d.t.Kind + "ForAllNamespaces")})
 		}
-		collection = root(d.t) + "/namespaces/{namespace}/" + d.t.Resource
-		scope = []spec.Parameter{inPath("namespace", "Name of the namespace.")}
+		if d.watchable() {
+			d.add("/watch/"+d.t.Resource, nil, spec.PathItemProps{Get: d.watch("watchlist", d.t.Kind+"ListForAllNamespaces")})
+		}
+		collection, scope = "/namespaces/{namespace}/"+d.t.Resource, []spec.Parameter{inPath("namespace", "Name of the namespace.")}
 	}
 	d.add(collection, scope, d.collection())
+	if d.watchable() {
+		d.add("/watch"+collection, scope, spec.PathItemProps{Get: d.watch("watchlist", d.subject()+"List")})
+	}
 	scope = append(slices.Clone(scope), inPath("name", "Name of the "+d.t.Kind+"."))
 	item := collection + "/{name}"
-	d.add(item, scope, d.item(d.t.Verbs, kindRef{d.t.Group, d.t.Version, d.t.Kind}, ""))
+	d.add(item, scope, d.item(d.t.Verbs, d.own(), ""))
+	if d.watchable() {
+		d.add("/watch"+item, scope, spec.PathItemProps{Get: d.watch("watch", d.subject())})
+	}
 	for _, name := range slices.Sorted(maps.Keys(d.t.Subresources)) {
 		sub := d.t.Subresources[name]
 		if !sub.Connect {
@@ -73,58 +84,106 @@ func (d *describer) describe() {
 	}
 }
 
-// add adds a path if it has any operations.
+// watchable reports whether the type has paths of watches of their own, which custom types
+// never had.
+func (d *describer) watchable() bool { return d.t.Can("watch") && !d.t.Custom }
+
+// own is the kind of the type.
+func (d *describer) own() kindRef { return kindRef{d.t.Group, d.t.Version, d.t.Kind} }
+
+// subject is the type in operation ids.
+func (d *describer) subject() string {
+	if d.t.Namespaced {
+		return "Namespaced" + d.t.Kind
+	}
+	return d.t.Kind
+}
+
+// add adds a path below that of the group version if it has any operations. Parameters that
+// all operations have are those of the path.
 func (d *describer) add(path string, scope []spec.Parameter, item spec.PathItemProps) {
-	if item.Get == nil && item.Put == nil && item.Post == nil && item.Delete == nil && item.Patch == nil {
+	operations := operationsOf(&item)
+	if len(operations) == 0 {
 		return
 	}
-	item.Parameters = append(slices.Clone(scope), pretty())
-	d.paths[path] = spec.PathItem{PathItemProps: item}
+	for _, o := range operations {
+		o.Parameters = append(o.Parameters, scope...)
+	}
+	item.Parameters = common(operations)
+	d.paths[root(d.t)+path] = spec.PathItem{PathItemProps: item}
+}
+
+// operationsOf returns the operations of a path.
+func operationsOf(item *spec.PathItemProps) []*spec.Operation {
+	all := []*spec.Operation{item.Get, item.Put, item.Post, item.Delete, item.Options, item.Head, item.Patch}
+	return slices.DeleteFunc(all, func(o *spec.Operation) bool { return o == nil })
 }
 
 func (d *describer) collection() (item spec.PathItemProps) {
-	about := kindRef{d.t.Group, d.t.Version, d.t.Kind}
 	if d.t.Can("list") {
-		item.Get = d.operation(d.list(""))
+		item.Get = d.list(d.subject())
 	}
 	if d.t.Can("create") {
-		item.Post = d.operation(d.create(about, ""))
+		item.Post = d.create(d.own(), "")
 	}
 	if d.t.Can("deletecollection") {
+		with := slices.Concat(d.selecting(), d.deleting())
+		if d.t.Custom { // as the reference server describes it: the options of a list
+			with = d.listing()
+		}
 		item.Delete = d.operation(call{
-			verb: "deleteCollection", action: "deletecollection", about: about, answer: d.meta("Status"), codes: []int{http.StatusOK},
-			takes: d.formats(), with: slices.Concat([]spec.Parameter{inBody(d.meta("DeleteOptions"), false)}, selecting(), deleting()),
+			verb: "delete", of: "Collection" + d.subject(), action: "deletecollection", text: "Deletes objects of kind " + d.t.Kind + ".",
+			about: d.own(), answer: d.meta("Status"), codes: []int{http.StatusOK}, with: append(with, pretty()),
 		})
 	}
 	return item
 }
 
-// item adds the operations on one object, or on a subresource of it.
+// item describes the operations on one object, or on a subresource of it.
 func (d *describer) item(verbs []string, about kindRef, suffix string) (item spec.PathItemProps) {
-	object := d.definitions.reference(about)
+	object, of, what := d.reference(about), d.subject()+suffix, d.what(suffix)
 	if slices.Contains(verbs, "get") {
-		item.Get = d.operation(call{verb: "read", suffix: suffix, action: "get", about: about, answer: object, codes: []int{http.StatusOK}})
+		with := []spec.Parameter{pretty()}
+		if d.t.Custom {
+			with = append(with, resourceVersion())
+		}
+		item.Get = d.operation(call{verb: "read", of: of, action: "get", text: "Returns " + what + ".", about: about, answer: object, codes: []int{http.StatusOK}, with: with})
 	}
 	if slices.Contains(verbs, "update") {
 		item.Put = d.operation(call{
-			verb: "replace", suffix: suffix, action: "put", about: about, answer: object, codes: []int{http.StatusOK, http.StatusCreated},
-			takes: d.formats(), with: append(writing(), inBody(object, true)),
+			verb: "replace", of: of, action: "put", text: "Replaces " + what + ".", about: about, answer: object, codes: []int{http.StatusOK, http.StatusCreated},
+			with: append(writing(), inBody(object, true)),
 		})
 	}
 	if slices.Contains(verbs, "patch") {
-		patch := d.definitions.named(d.vocabulary.Definitions + "apimachinery.pkg.apis.meta.v1.Patch")
+		codes := []int{http.StatusOK, http.StatusCreated}
+		if d.t.Custom {
+			codes = codes[:1]
+		}
 		item.Patch = d.operation(call{
-			verb: "patch", suffix: suffix, action: "patch", about: about, answer: object, codes: []int{http.StatusOK, http.StatusCreated},
-			takes: d.patches(), with: append(patching(), inBody(patch, true)),
+			verb: "patch", of: of, action: "patch", text: "Changes " + what + ".", about: about, answer: object, codes: codes,
+			takes: d.patches(), with: append(patching(), inBody(d.shared("apis.meta.v1.Patch"), true)),
 		})
 	}
 	if slices.Contains(verbs, "delete") {
+		answer := d.meta("Status")
+		if d.t.Behavior.ReturnDeleted && !d.t.Behavior.SpecFinalizers {
+			answer = object
+		}
 		item.Delete = d.operation(call{
-			verb: "delete", suffix: suffix, action: "delete", about: about, answer: d.meta("Status"), codes: []int{http.StatusOK, http.StatusAccepted},
-			takes: d.formats(), with: append(deleting(), inBody(d.meta("DeleteOptions"), false)),
+			verb: "delete", of: of, action: "delete", text: "Deletes " + what + ".", about: about, answer: answer, codes: []int{http.StatusOK, http.StatusAccepted},
+			with: append(d.deleting(), pretty()),
 		})
 	}
 	return item
+}
+
+// what names the object or subresource of an operation in descriptions.
+func (d *describer) what(suffix string) string {
+	if suffix == "" {
+		return "the " + d.t.Kind
+	}
+	return lower(suffix) + " of the " + d.t.Kind
 }
 
 func (d *describer) subresource(sub *catalogue.Subresource) spec.PathItemProps {
@@ -135,55 +194,65 @@ func (d *describer) subresource(sub *catalogue.Subresource) spec.PathItemProps {
 	suffix := capital(sub.Name)
 	item := d.item(sub.Verbs, about, suffix)
 	if slices.Contains(sub.Verbs, "create") {
-		item.Post = d.operation(d.create(about, suffix))
+		item.Post = d.create(about, suffix)
 	}
 	if sub.Name == "log" {
 		item.Get = d.operation(call{
-			verb: "read", suffix: suffix, action: "get", about: about, answer: spec.StringProperty(), codes: []int{http.StatusOK},
-			gives: append([]string{"text/plain"}, d.formats()...), with: connecting(sub.Name),
+			verb: "read", of: d.subject() + suffix, action: "get", text: "Returns " + d.what(suffix) + ".", about: about, answer: spec.StringProperty(), codes: []int{http.StatusOK},
+			gives: append([]string{"text/plain"}, d.formats()...), with: append(d.connecting(sub.Name), pretty()),
 		})
 	}
 	return item
 }
 
-// connect adds the operations of a proxying subresource.
+// connect describes the operations of a proxying subresource. Those of a proxy have all
+// methods.
 func (d *describer) connect(sub *catalogue.Subresource, suffix string) (item spec.PathItemProps) {
-	for verb, method := range map[string]**spec.Operation{
-		"get": &item.Get, "create": &item.Post, "update": &item.Put, "patch": &item.Patch, "delete": &item.Delete,
+	for _, method := range []struct {
+		name, verb string
+		operation  **spec.Operation
+	}{
+		{"Get", "get", &item.Get}, {"Post", "create", &item.Post}, {"Put", "update", &item.Put}, {"Patch", "patch", &item.Patch},
+		{"Delete", "delete", &item.Delete}, {"Head", "", &item.Head}, {"Options", "", &item.Options},
 	} {
-		if slices.Contains(sub.Verbs, verb) {
-			*method = d.operation(call{
-				verb: "connect" + capital(verb), suffix: capital(sub.Name) + suffix, action: "connect",
+		if slices.Contains(sub.Verbs, method.verb) || method.verb == "" && sub.Name == "proxy" {
+			*method.operation = d.operation(call{
+				verb: "connect", of: method.name + d.subject() + capital(sub.Name) + suffix, action: "connect", text: "Connects to " + d.what(capital(sub.Name)) + ".",
 				about: kindRef{d.t.Group, d.t.Version, sub.Kind}, answer: spec.StringProperty(), codes: []int{http.StatusOK},
-				gives: []string{"*/*"}, with: connecting(sub.Name),
+				gives: []string{anyMedia}, with: d.connecting(sub.Name),
 			})
 		}
 	}
 	return item
 }
 
-func (d *describer) list(suffix string) call {
+func (d *describer) list(of string) *spec.Operation {
 	gives := d.formats()
-	for _, media := range []string{mediaJSON, d.vocabulary.Protobuf} {
-		gives = append(gives, media+";stream=watch")
+	if !d.t.Custom {
+		gives = d.streams()
 	}
-	if d.cbor {
-		gives = append(gives, cbor.Sequence)
-	}
-	return call{
-		verb: "list", suffix: suffix, action: "list", about: kindRef{d.t.Group, d.t.Version, d.t.Kind},
-		answer: d.definitions.reference(kindRef{d.t.Group, d.t.Version, d.t.ListKind}), codes: []int{http.StatusOK},
-		gives: gives, with: listing(),
-	}
+	return d.operation(call{
+		verb: "list", of: of, action: "list", text: "Lists or watches objects of kind " + d.t.Kind + ".", about: d.own(),
+		answer: d.reference(kindRef{d.t.Group, d.t.Version, d.t.ListKind}), codes: []int{http.StatusOK},
+		gives: gives, with: append(d.listing(), pretty()),
+	})
 }
 
-func (d *describer) create(about kindRef, suffix string) call {
-	object := d.definitions.reference(about)
-	return call{
-		verb: "create", suffix: suffix, action: "post", about: about, answer: object,
+// watch describes a path that only serves watches.
+func (d *describer) watch(action, of string) *spec.Operation {
+	return d.operation(call{
+		verb: "watch", of: of, action: action, text: "Watches objects of kind " + d.t.Kind + ". Deprecated: a list with the parameter watch does the same.",
+		about: d.own(), answer: d.meta("WatchEvent"), codes: []int{http.StatusOK}, gives: d.streams(), with: append(d.listing(), pretty()),
+	})
+}
+
+func (d *describer) create(about kindRef, suffix string) *spec.Operation {
+	object := d.reference(about)
+	return d.operation(call{
+		verb: "create", of: d.subject() + suffix, action: "post", text: "Creates " + d.what(suffix) + ".", about: about, answer: object,
 		codes: []int{http.StatusOK, http.StatusCreated, http.StatusAccepted},
-		takes: d.formats(), with: append(writing(), inBody(object, true)),
-	}
+		with:  append(writing(), inBody(object, true)),
+	})
 }
 
 // operation returns the OpenAPI form of a call.
@@ -191,59 +260,65 @@ func (d *describer) operation(c call) *spec.Operation {
 	if c.gives == nil {
 		c.gives = d.formats()
 	}
-	responses := map[int]spec.Response{http.StatusUnauthorized: response(http.StatusUnauthorized, nil)}
-	for _, code := range c.codes {
-		responses[code] = response(code, c.answer)
+	if c.takes == nil {
+		c.takes = []string{anyMedia}
+		if d.t.Custom {
+			c.takes = d.formats()
+		}
 	}
+	group := d.groupName(d.t.Group)
 	return &spec.Operation{
 		OperationProps: spec.OperationProps{
-			ID: d.id(c), Tags: []string{d.tag()}, Description: c.verb + " " + c.about.kind, Deprecated: d.t.Deprecation != nil,
-			Consumes: c.takes, Produces: c.gives, Parameters: c.with,
-			Responses: &spec.Responses{ResponsesProps: spec.ResponsesProps{StatusCodeResponses: responses}},
+			ID: c.verb + group + capital(d.t.Version) + c.of, Tags: []string{lower(group) + "_" + d.t.Version}, Description: c.text,
+			Consumes: c.takes, Produces: c.gives, Schemes: schemes, Parameters: c.with, Responses: responses(c.answer, c.codes...),
 		},
 		VendorExtensible: spec.VendorExtensible{Extensions: spec.Extensions{
-			d.vocabulary.Extension + "action": c.action,
-			d.vocabulary.Extension + "group-version-kind": map[string]any{
+			d.Vocabulary.Extension + "action": c.action,
+			d.Vocabulary.Extension + "group-version-kind": map[string]any{
 				"group": c.about.group, "version": c.about.version, "kind": c.about.kind,
 			},
 		}},
 	}
 }
 
-func response(code int, answer *spec.Schema) spec.Response {
-	return spec.Response{ResponseProps: spec.ResponseProps{Description: http.StatusText(code), Schema: answer}}
+// responses returns the responses of an operation that returns one schema.
+func responses(answer *spec.Schema, codes ...int) *spec.Responses {
+	response := func(code int, answer *spec.Schema) spec.Response {
+		return spec.Response{ResponseProps: spec.ResponseProps{Description: http.StatusText(code), Schema: answer}}
+	}
+	all := map[int]spec.Response{http.StatusUnauthorized: response(http.StatusUnauthorized, nil)}
+	for _, code := range codes {
+		all[code] = response(code, answer)
+	}
+	return &spec.Responses{ResponsesProps: spec.ResponsesProps{StatusCodeResponses: all}}
 }
 
-// id returns the unique id of an operation, such as listAppsV1NamespacedDeployment.
-func (d *describer) id(c call) string {
-	id := c.verb + d.groupName() + capital(d.t.Version)
-	if d.t.Namespaced && c.suffix != "ForAllNamespaces" {
-		id += "Namespaced"
+// formats returns the media types of objects that are not of custom types.
+func (d *document) formats() []string {
+	all := []string{mediaJSON, mediaYAML, d.Vocabulary.Protobuf}
+	if d.CBOR {
+		all = append(all, cbor.Media)
 	}
-	return id + d.t.Kind + c.suffix
-}
-
-// groupName is the group's name in operation ids: RbacAuthorization, Core.
-func (d *describer) groupName() string {
-	if d.t.Group == "" {
-		return "Core"
-	}
-	var name string
-	for part := range strings.SplitSeq(strings.TrimSuffix(d.vocabulary.ShortGroup(d.t.Group), "."), ".") {
-		name += capital(part)
-	}
-	return name
-}
-
-func (d *describer) tag() string {
-	return strings.ToLower(d.groupName()[:1]) + d.groupName()[1:] + "_" + d.t.Version
+	return all
 }
 
 // formats returns the media types of objects.
 func (d *describer) formats() []string {
-	all := []string{mediaJSON, "application/yaml", d.vocabulary.Protobuf}
-	if d.cbor {
-		all = append(all, cbor.Media)
+	all := d.document.formats()
+	if d.t.Custom {
+		all = slices.DeleteFunc(all, func(media string) bool { return media == d.Vocabulary.Protobuf })
+	}
+	return all
+}
+
+// streams returns the media types of objects and of watches.
+func (d *describer) streams() []string {
+	all := d.formats()
+	for _, media := range []string{mediaJSON, d.Vocabulary.Protobuf} {
+		all = append(all, media+";stream=watch")
+	}
+	if d.CBOR {
+		all = append(all, cbor.Sequence)
 	}
 	return all
 }
@@ -251,19 +326,13 @@ func (d *describer) formats() []string {
 // patches lists the media types of patches. Clients choose the patch type by them:
 // custom types have no strategic merge patch.
 func (d *describer) patches() []string {
-	types := []string{"application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"}
+	types := []string{"application/json-patch+json", "application/merge-patch+json"}
 	if !d.t.Custom {
 		types = append(types, "application/strategic-merge-patch+json")
 	}
-	if d.cbor {
+	types = append(types, "application/apply-patch+yaml")
+	if d.CBOR {
 		types = append(types, request.MediaTypeApplyCBOR)
 	}
 	return types
 }
-
-// meta returns a reference to a kind that all groups share.
-func (d *describer) meta(kind string) *spec.Schema {
-	return d.definitions.reference(kindRef{"", "v1", kind})
-}
-
-func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -1,0 +1,118 @@
+package openapi
+
+import (
+	"strings"
+
+	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery/reduce"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services/release"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// Builder builds documents.
+type Builder struct {
+	Catalogue  *catalogue.Catalogue
+	Vocabulary vocabulary.Vocabulary
+	Release    release.Release
+	// Version is the version that documents show.
+	Version string
+	// CBOR is set if objects are also served in that encoding.
+	CBOR bool
+}
+
+// Part is what one document of version 3 describes.
+type Part struct {
+	group, version string // empty if it describes no group version
+	describe       func(*document)
+}
+
+// Parts returns all parts, by the paths of their documents below /openapi/v3.
+func (b *Builder) Parts() map[string]Part {
+	parts := map[string]Part{}
+	for path, root := range roots {
+		parts[path] = Part{describe: func(d *document) { d.discovery("/"+path+"/", root) }}
+	}
+	for _, g := range b.Catalogue.Groups() {
+		var builtIn bool
+		for _, v := range g.Versions {
+			t := v.Types[0]
+			builtIn = builtIn || !t.Custom
+			parts[strings.TrimPrefix(root(t), "/")] = Part{t.Group, t.Version, func(d *document) { d.groupVersion(v.Types) }}
+		}
+		if builtIn && g.Name != "" {
+			parts["apis/"+g.Name] = Part{describe: func(d *document) { d.discovery("/apis/"+g.Name+"/", b.groupPage(g.Name)) }}
+		}
+	}
+	return parts
+}
+
+// groupVersion describes the types of a group version. The document about the resources of
+// custom types is not described, as the reference server does not either.
+func (d *document) groupVersion(types []*catalogue.Type) {
+	if t := types[0]; !t.Custom {
+		d.discovery(root(t)+"/", d.versionPage(t))
+	}
+	for _, t := range types {
+		(&describer{document: d, t: t}).describe()
+	}
+}
+
+// V2 returns a document of version 2 about all given parts.
+func (b *Builder) V2(parts map[string]Part) *spec.Swagger {
+	d := &document{Builder: b, paths: map[string]spec.PathItem{}, found: spec.Definitions{}, withoutDefaults: true}
+	for _, part := range parts {
+		part.describe(d)
+	}
+	whole := reduce.Document(d.swagger())
+	if !b.Release.Before(sharing) {
+		whole.Parameters = share(whole.Paths.Paths)
+	}
+	return whole
+}
+
+// V3 returns the document of a part.
+func (b *Builder) V3(part Part) *spec3.OpenAPI {
+	d := &document{Builder: b, paths: map[string]spec.PathItem{}, found: spec.Definitions{}, group: part.group, version: part.version}
+	part.describe(d)
+	return thirdVersion(d.swagger(), b.Vocabulary)
+}
+
+// Releases whose documents are the first ones with a property.
+var (
+	sharing, _   = release.Of("1.27") // parameters of version 2 that operations share
+	emulation, _ = release.Of("1.33") // the emulated version instead of the server's own
+)
+
+// document is a document while it is built.
+type document struct {
+	*Builder
+	paths map[string]spec.PathItem
+	found spec.Definitions
+	// group and version are those of the kinds that schemas name, beside the core v1; empty
+	// for all.
+	group, version string
+	// withoutDefaults removes the defaults of fields, which documents of version 2 lack.
+	withoutDefaults bool
+}
+
+func (d *document) swagger() *spec.Swagger {
+	version := d.Version
+	if !d.Release.Before(emulation) {
+		version = d.Release.String()
+	}
+	return &spec.Swagger{SwaggerProps: spec.SwaggerProps{
+		Swagger: "2.0",
+		Info: &spec.Info{InfoProps: spec.InfoProps{
+			Title: "Portico", Version: version, Description: "Resources of a container cluster.",
+		}},
+		Paths:       &spec.Paths{Paths: d.paths},
+		Definitions: d.found,
+		SecurityDefinitions: spec.SecurityDefinitions{"BearerToken": &spec.SecurityScheme{SecuritySchemeProps: spec.SecuritySchemeProps{
+			Type: "apiKey", Name: "authorization", In: "header", Description: "Bearer token",
+		}}},
+		Security: []map[string][]string{{"BearerToken": {}}},
+	}}
+}
