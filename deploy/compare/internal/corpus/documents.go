@@ -18,7 +18,7 @@ func documents(k *Kind, first bool) Case {
 		get("openapi-v3", "/openapi/v3"+k.GroupPath(), ""),
 	}
 	if k.Group != "" {
-		steps = append(steps, get("group", "/apis/"+k.Group, ""), get("version-unknown", "/apis/"+k.Group+"/v9", ""))
+		steps = append(steps, get("group", "/apis/"+k.Group, ""), get("openapi-v3-group", "/openapi/v3/apis/"+k.Group, ""), get("version-unknown", "/apis/"+k.Group+"/v9", ""))
 	}
 	if first {
 		for _, version := range []string{"v2", "v2beta1", "v1"} {
@@ -27,7 +27,8 @@ func documents(k *Kind, first bool) Case {
 		}
 		steps = append(steps, get("core", "/api", ""), get("groups", "/apis", ""), get("openapi", "/openapi/v3", ""), get("version", "/version", ""), get("version-yaml", "/version", yamlType),
 			get("health", "/healthz", ""), get("live", "/livez/ping", ""), get("ready-unknown", "/readyz/unknown", ""), get("missing", "/missing", ""), get("apis-missing", "/apis/missing.example.com", ""),
-			get("api-missing", "/api/v2", ""), get("paths", "/apis/", ""), get("group-slash", "/api/v1/", ""), get("json-schema", "/openapi/v2", "text/html"))
+			get("api-missing", "/api/v2", ""), get("paths", "/apis/", ""), get("group-slash", "/api/v1/", ""), get("json-schema", "/openapi/v2", "text/html"), get("openapi-v2", "/openapi/v2", ""),
+			get("openapi-v3-core", "/openapi/v3/api", ""), get("openapi-v3-groups", "/openapi/v3/apis", ""), get("openapi-v3-version", "/openapi/v3/version", ""), get("openapi-v3-configuration", "/openapi/v3/.well-known/openid-configuration", ""), get("openapi-v3-keys", "/openapi/v3/openid/v1/jwks", ""))
 	}
 	return Case{Kind: k, Name: "documents", Steps: steps}
 }

@@ -161,6 +161,7 @@ func (n *Names) body(value any) any {
 		n.prune(o)
 	}
 	sortOwners(o)
+	sharedParameters(o)
 	_, list := o["items"].([]any)
 	if meta, ok := o["metadata"].(map[string]any); ok && (list || o["rows"] != nil) && meta["resourceVersion"] != nil {
 		meta["resourceVersion"] = "<version>"

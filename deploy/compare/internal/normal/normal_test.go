@@ -83,3 +83,16 @@ func TestEventsOfWatch(t *testing.T) {
 		t.Errorf("got %s, expected %s", got, want)
 	}
 }
+
+func TestSharedParametersHaveNoHash(t *testing.T) {
+	body := func(hash, name string) string {
+		return fmt.Sprintf(`{"swagger":"2.0","parameters":{"limit%s":{"name":%q,"in":"query"}},"paths":{"/a":{"parameters":[{"$ref":"#/parameters/limit%s"}]}}}`, hash, name, hash)
+	}
+	a := tree(t, "application/json", body("-1NfNmdNH", "limit"))
+	if b := tree(t, "application/json", body("-_fNm-dNH", "limit")); a != b {
+		t.Errorf("not the same:\n%s\n%s", a, b)
+	}
+	if b := tree(t, "application/json", body("-1NfNmdNH", "other")); a == b {
+		t.Error("the name of a parameter makes no difference")
+	}
+}

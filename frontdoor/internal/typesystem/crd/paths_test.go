@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
@@ -85,6 +87,46 @@ func TestPublished(t *testing.T) {
 		if err := documents.Serve(answer, request); err != nil || answer.Code != 200 || !strings.Contains(answer.Body.String(), "Widget") {
 			t.Errorf("%s: %d %v", path, answer.Code, err)
 		}
+	}
+}
+
+// TestPublishedPaths checks what documents say about custom types and nothing else: they have
+// no Protobuf, strategic merge patches and paths of watches.
+func TestPublishedPaths(t *testing.T) {
+	w := newWorld(t, vocabulary.K8s())
+	w = w.add(t, w.widgets(t, `{type: object, properties: {spec: {type: object, properties: {
+		p: {x-int-or-string: true, default: 1}, e: {type: object, x-embedded-resource: true, x-preserve-unknown-fields: true}}}}}`, `subresources: {status: {}}`))
+	documents := discovery.New(discovery.Options{Catalogue: w.types, Vocabulary: w.vocabulary, Release: release.V136, Version: discovery.Version(release.V136)})
+	read := func(path string) (map[string]any, string) {
+		answer := httptest.NewRecorder()
+		if err := documents.Serve(answer, httptest.NewRequest("GET", path, nil)); err != nil || answer.Code != 200 {
+			t.Fatalf("%s: %d %v", path, answer.Code, err)
+		}
+		return decode(t, answer.Body.String()), answer.Body.String()
+	}
+	third, text := read("/openapi/v3/apis/example.com/v1")
+	for _, other := range []string{"protobuf", "strategic", "stream=watch", "/watch/", "APIResourceList"} {
+		if strings.Contains(text, other) {
+			t.Errorf("the document has %s", other)
+		}
+	}
+	patches, _, _ := unstructured.NestedMap(third, "paths", "/apis/example.com/v1/namespaces/{namespace}/widgets/{name}/status", "patch", "requestBody", "content")
+	if len(patches) != 3 {
+		t.Errorf("patches: %v", patches)
+	}
+	fields, _, _ := unstructured.NestedMap(third, "components", "schemas", "com.example.v1.Widget", "properties", "spec", "properties")
+	port, _ := fields["p"].(map[string]any)
+	embedded, _ := fields["e"].(map[string]any)
+	if alternatives, _ := port["anyOf"].([]any); len(alternatives) != 2 || port["default"] != int64(1) {
+		t.Errorf("a number or string: %v", port)
+	}
+	if required, _ := embedded["required"].([]any); len(required) != 2 {
+		t.Errorf("an object in another one: %v", embedded)
+	}
+	second, _ := read("/openapi/v2")
+	fields, _, _ = unstructured.NestedMap(second, "definitions", "com.example.v1.Widget", "properties", "spec", "properties")
+	if port, _ := fields["p"].(map[string]any); port == nil || port["default"] != nil || port["anyOf"] != nil {
+		t.Errorf("version 2 of a number or string: %v", port)
 	}
 }
 

@@ -33,9 +33,11 @@ func (c *compiler) addSchemas(t *catalogue.Type, raw map[string]any) {
 	if t.ListKind == "" || t.ListKind == t.Kind {
 		return
 	}
+	items := spec.ArrayProperty(spec.RefProperty(definitionsPointer + t.Definition))
+	items.Description = "Objects of the list."
 	list := &spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}, Required: []string{"items"},
 		Description: t.ListKind + " is a list of " + t.Kind,
-		Properties:  map[string]spec.Schema{"items": *spec.ArrayProperty(spec.RefProperty(definitionsPointer + t.Definition))}}}
+		Properties:  map[string]spec.Schema{"items": *items}}}
 	c.asObject(list, "ListMeta")
 	list.AddExtension(original+"group-version-kind", kindExtension(t, t.ListKind))
 	c.addSelectable(t, list)
