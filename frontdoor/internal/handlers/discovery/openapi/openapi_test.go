@@ -301,7 +301,7 @@ func TestSharedKinds(t *testing.T) {
 	}
 }
 
-// TestSharedParameters: parameters of version 2 are shared, but for those that kubectl looks for
+// TestSharedParameters: parameters of version 2 are shared, but for those that kubectl searches
 // and those that belong to a type. Documents of 1.21 share none.
 func TestSharedParameters(t *testing.T) {
 	const path = "/apis/apps/v1/namespaces/{namespace}/deployments/{name}"
