@@ -1,50 +1,37 @@
 package normal
 
 import (
-	"fmt"
+	"maps"
 	"strings"
 )
 
-// sharedParameters removes the hashes from the names of the parameters that the operations of
-// an OpenAPI document share: they include the descriptions. Parameters of one name and place
-// become one.
+// sharedParameters puts the parameters that the operations of an OpenAPI document share where
+// they are referred to: their names have a hash, which includes the description.
 func sharedParameters(o map[string]any) {
-	if o["swagger"] == nil {
+	parameters, ok := o["parameters"].(map[string]any)
+	if !ok || o["swagger"] == nil {
 		return
 	}
-	if parameters, ok := o["parameters"].(map[string]any); ok {
-		renamed := map[string]any{}
-		for name, parameter := range parameters {
-			p, _ := parameter.(map[string]any)
-			renamed[fmt.Sprint(withoutHash(name), " in ", p["in"])] = parameter
-		}
-		o["parameters"] = renamed
-	}
-	withoutHashes(o["paths"])
+	delete(o, "parameters")
+	inline(o["paths"], parameters)
 }
 
-// hashLength is the length of a hash with the hyphen before it, which a hash may contain, too.
-const hashLength = len("-QfD61s0i")
-
-func withoutHash(name string) string {
-	if at := len(name) - hashLength; at > 0 && name[at] == '-' {
-		return name[:at]
-	}
-	return name
-}
-
-func withoutHashes(value any) {
+func inline(value any, parameters map[string]any) {
 	switch v := value.(type) {
 	case map[string]any:
-		if ref, ok := v["$ref"].(string); ok && strings.HasPrefix(ref, "#/parameters/") {
-			v["$ref"] = withoutHash(ref)
+		if ref, ok := v["$ref"].(string); ok {
+			if parameter, ok := parameters[strings.TrimPrefix(ref, "#/parameters/")].(map[string]any); ok {
+				delete(v, "$ref")
+				maps.Copy(v, parameter)
+				v["shared"] = true
+			}
 		}
 		for _, below := range v {
-			withoutHashes(below)
+			inline(below, parameters)
 		}
 	case []any:
 		for _, below := range v {
-			withoutHashes(below)
+			inline(below, parameters)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func TestEventsOfWatch(t *testing.T) {
 	}
 }
 
-func TestSharedParametersHaveNoHash(t *testing.T) {
+func TestSharedParametersAreInPlace(t *testing.T) {
 	body := func(hash, name string) string {
 		return fmt.Sprintf(`{"swagger":"2.0","parameters":{"limit%s":{"name":%q,"in":"query"}},"paths":{"/a":{"parameters":[{"$ref":"#/parameters/limit%s"}]}}}`, hash, name, hash)
 	}
@@ -92,7 +92,12 @@ func TestSharedParametersHaveNoHash(t *testing.T) {
 	if b := tree(t, "application/json", body("-_fNm-dNH", "limit")); a != b {
 		t.Errorf("not the same:\n%s\n%s", a, b)
 	}
-	if b := tree(t, "application/json", body("-1NfNmdNH", "other")); a == b {
-		t.Error("the name of a parameter makes no difference")
+	for other, b := range map[string]string{
+		"the name of a parameter": body("-1NfNmdNH", "other"),
+		"that it is shared":       `{"swagger":"2.0","parameters":{},"paths":{"/a":{"parameters":[{"name":"limit","in":"query"}]}}}`,
+	} {
+		if tree(t, "application/json", b) == a {
+			t.Errorf("%s makes no difference", other)
+		}
 	}
 }

@@ -224,7 +224,8 @@ func TestClientsReadDocuments(t *testing.T) {
 	}
 }
 
-// TestPathsOfAType: a type has the paths, operations and parameters of the reference server.
+// TestPathsOfAType: a type has the paths, operations and parameters of the reference server, but for
+// OPTIONS of proxies.
 func TestPathsOfAType(t *testing.T) {
 	const lists = "allowWatchBookmarks continue fieldSelector labelSelector limit resourceVersion resourceVersionMatch sendInitialEvents shardSelector timeoutSeconds watch"
 	const deletes = "dryRun gracePeriodSeconds ignoreStoreReadErrorWithClusterBreakingPotential orphanDependents propagationPolicy"
@@ -243,7 +244,7 @@ func TestPathsOfAType(t *testing.T) {
 		"/namespaces/{namespace}/pods/{name}/eviction": {"path": "dryRun fieldManager fieldValidation name namespace pretty", "post": "createCoreV1NamespacedPodEviction: ; body */* required"},
 		"/namespaces/{namespace}/pods/{name}/exec":     {"path": "command container name namespace stderr stdin stdout tty", "get": "connectCoreV1GetNamespacedPodExec: ", "post": "connectCoreV1PostNamespacedPodExec: "},
 		"/nodes/{name}/proxy/{path}": {"path": "name path path", "get": "connectCoreV1GetNodeProxyWithPath: ", "put": "connectCoreV1PutNodeProxyWithPath: ", "post": "connectCoreV1PostNodeProxyWithPath: ",
-			"patch": "connectCoreV1PatchNodeProxyWithPath: ", "delete": "connectCoreV1DeleteNodeProxyWithPath: ", "head": "connectCoreV1HeadNodeProxyWithPath: ", "options": "connectCoreV1OptionsNodeProxyWithPath: "},
+			"patch": "connectCoreV1PatchNodeProxyWithPath: ", "delete": "connectCoreV1DeleteNodeProxyWithPath: ", "head": "connectCoreV1HeadNodeProxyWithPath: "},
 		"/watch/nodes/{name}": {"get": "watchCoreV1Node: ",
 			"path": "allowWatchBookmarks continue fieldSelector labelSelector limit name pretty resourceVersion resourceVersionMatch sendInitialEvents shardSelector timeoutSeconds watch"},
 		"/watch/componentstatuses": nil,

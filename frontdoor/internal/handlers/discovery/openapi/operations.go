@@ -205,15 +205,15 @@ func (d *describer) subresource(sub *catalogue.Subresource) spec.PathItemProps {
 	return item
 }
 
-// connect describes the operations of a proxying subresource. Those of a proxy have all
-// methods.
+// connect describes the operations of a proxying subresource. OPTIONS is not served: no verb
+// stands for it.
 func (d *describer) connect(sub *catalogue.Subresource, suffix string) (item spec.PathItemProps) {
 	for _, method := range []struct {
 		name, verb string
 		operation  **spec.Operation
 	}{
 		{"Get", "get", &item.Get}, {"Post", "create", &item.Post}, {"Put", "update", &item.Put}, {"Patch", "patch", &item.Patch},
-		{"Delete", "delete", &item.Delete}, {"Head", "", &item.Head}, {"Options", "", &item.Options},
+		{"Delete", "delete", &item.Delete}, {"Head", "", &item.Head},
 	} {
 		if slices.Contains(sub.Verbs, method.verb) || method.verb == "" && sub.Name == "proxy" {
 			*method.operation = d.operation(call{
