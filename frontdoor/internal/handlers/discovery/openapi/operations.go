@@ -205,8 +205,8 @@ func (d *describer) subresource(sub *catalogue.Subresource) spec.PathItemProps {
 	return item
 }
 
-// connect describes the operations of a proxying subresource. OPTIONS is not served: no verb
-// stands for it.
+// connect describes the operations of a proxying subresource. OPTIONS is not served: it has
+// no verb.
 func (d *describer) connect(sub *catalogue.Subresource, suffix string) (item spec.PathItemProps) {
 	for _, method := range []struct {
 		name, verb string

@@ -63,14 +63,14 @@ func definitions(document *openapi_v2.Document) (map[string]*spec.Schema, error)
 		}
 		found[named.Name] = schema
 	}
-	if entry := found[managedFieldsEntry]; entry != nil {
+	if entry := found[managedFieldsEntry]; entry != nil && entry.Properties["subresource"].Type == nil {
 		entry.SetProperty("subresource", *spec.StringProperty().WithDescription("Subresource through which the fields were set; empty for the object itself."))
 	}
 	return found, nil
 }
 
 // managedFieldsEntry is the original name of a definition that lacks a field in the
-// document: the service records the subresource of an entry as later releases do, and
+// document of 1.21: the service records the subresource of an entry as later releases do, and
 // clients send back what they have read.
 var managedFieldsEntry = vocabulary.K8s().Definitions + "apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry"
 
