@@ -5,7 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	openapi_v2 "github.com/google/gnostic-models/openapiv2"
+	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	openapi "k8s.io/kube-openapi/pkg/util/proto"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
@@ -87,6 +90,39 @@ func TestPublished(t *testing.T) {
 		if err := documents.Serve(answer, request); err != nil || answer.Code != 200 || !strings.Contains(answer.Body.String(), "Widget") {
 			t.Errorf("%s: %d %v", path, answer.Code, err)
 		}
+		if path == "/openapi/v2" {
+			readByKubectl(t, answer.Body.Bytes())
+		}
+	}
+	answer := httptest.NewRecorder()
+	if err := documents.Serve(answer, httptest.NewRequest("GET", "/openapi/v3/apis/example.com/v1", nil)); err != nil {
+		t.Fatal(err)
+	}
+	schemas := decode(t, answer.Body.String())["components"].(map[string]any)["schemas"].(map[string]any)
+	metadata := schemas["com.example.v1.Widget"].(map[string]any)["properties"].(map[string]any)["metadata"].(map[string]any)
+	if metadata["properties"] != nil || metadata["allOf"] == nil {
+		t.Errorf("metadata in version 3: %v", metadata)
+	}
+}
+
+// readByKubectl reads a document as kubectl does, which refuses all of it for one schema that
+// has properties beside a reference.
+func readByKubectl(t *testing.T, document []byte) {
+	t.Helper()
+	parsed := &openapi_v2.Document{}
+	if err := proto.Unmarshal(document, parsed); err != nil {
+		t.Fatal(err)
+	}
+	models, err := openapi.NewOpenAPIData(parsed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	widget, ok := models.LookupModel("com.example.v1.Widget").(*openapi.Kind)
+	if !ok {
+		t.Fatal("Widget is no object")
+	}
+	if metadata, ok := widget.Fields["metadata"].(openapi.Reference); !ok || !strings.HasSuffix(metadata.Reference(), ".ObjectMeta") {
+		t.Errorf("metadata: %v", widget.Fields["metadata"])
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery/reduce"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -80,8 +81,9 @@ func (d *document) ownKinds(extensions spec.Extensions) spec.Extensions {
 }
 
 // publish copies a schema with the vocabulary's names of extensions, and adds what it
-// refers to.
+// refers to. A custom type's restrictions of metadata are not published, as in Kubernetes.
 func (d *document) publish(s spec.Schema) spec.Schema {
+	s = reduce.Reference(s)
 	if name, ok := strings.CutPrefix(s.Ref.String(), definitionPointer); ok {
 		d.add(name)
 	}

@@ -8,8 +8,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Document removes what OpenAPI v2 cannot express: oneOf, anyOf, not, nullable, and
-// preserved unknown fields, which only schemas of custom types have. Nullable schemas and
+// Document removes what OpenAPI v2 cannot express: oneOf, anyOf, not, nullable, what stands
+// beside a reference, and preserved unknown fields, which only schemas of custom types have. Nullable schemas and
 // those that preserve fields lose their type and properties, so that clients accept any
 // value. It modifies the document's schemas in place.
 func Document(document *spec.Swagger) *spec.Swagger {
@@ -45,7 +45,17 @@ func withoutKeeping(extensions spec.Extensions) spec.Extensions {
 	return others
 }
 
+// Reference returns a schema that refers to another one without what stands beside the
+// reference, which clients refuse in version 2, and others unchanged.
+func Reference(s spec.Schema) spec.Schema {
+	if s.Ref.String() != "" {
+		s.SchemaProps = spec.SchemaProps{Ref: s.Ref, Description: s.Description, Default: s.Default}
+	}
+	return s
+}
+
 func reducedSchema(s spec.Schema) spec.Schema {
+	s = Reference(s)
 	s.OneOf, s.AnyOf, s.Not = nil, nil, nil
 	if s.Nullable {
 		s.Nullable, s.Type, s.Properties, s.Items = false, nil, nil, nil
