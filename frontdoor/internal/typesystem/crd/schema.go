@@ -132,6 +132,11 @@ func (c *compiler) schema(m map[string]any) *spec.Schema {
 	}
 	if m[c.vocabulary.Extension+"embedded-resource"] == true {
 		c.asObject(s, "ObjectMeta")
+		for _, name := range []string{"kind", "apiVersion"} {
+			if !slices.Contains(s.Required, name) {
+				s.Required = append(s.Required, name)
+			}
+		}
 	}
 	return s
 }
