@@ -29,9 +29,10 @@ type Registry struct {
 	vocabulary  vocabulary.Vocabulary
 	transcoders *sync.Pool
 
-	mu    sync.Mutex
-	found map[schema.GroupVersionKind]*Message
-	plans compiler
+	mu     sync.Mutex
+	found  map[schema.GroupVersionKind]*Message
+	plans  compiler
+	weighs weigher
 }
 
 // NewRegistry returns the registry of a vocabulary.
@@ -42,6 +43,7 @@ func NewRegistry(v vocabulary.Vocabulary) *Registry {
 		transcoders: &sync.Pool{New: func() any { return &transcoder{} }},
 		found:       map[schema.GroupVersionKind]*Message{},
 		plans:       compiler{},
+		weighs:      weigher{},
 	}
 }
 
@@ -57,6 +59,7 @@ type Message struct {
 	Kind        schema.GroupVersionKind
 	goType      reflect.Type
 	plan        *plan // nil if the type has none
+	weight      weight
 	transcoders *sync.Pool
 	// extension is the prefix of schema extensions if it differs from that of the published
 	// Go types; "" for kinds without schemas.
@@ -80,7 +83,7 @@ func (r *Registry) Find(kind schema.GroupVersionKind) (*Message, error) {
 	if _, ok := object.(generated); !ok {
 		return nil, fmt.Errorf("%s has no Protobuf form", kind)
 	}
-	m := &Message{Kind: kind, goType: reflect.TypeOf(object).Elem(), transcoders: r.transcoders}
+	m := &Message{Kind: kind, goType: reflect.TypeOf(object).Elem(), transcoders: r.transcoders, weight: r.weighs.weigh(reflect.TypeOf(object).Elem())}
 	if p, err := r.plans.plan(m.goType); err == nil {
 		m.plan = p
 	}

@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"sync"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -32,26 +31,17 @@ type fieldWeight struct {
 	fields weight // nil unless the value is a message
 }
 
-// weights has the weight of Go types.
-var weights = struct {
-	sync.Mutex
-	of map[reflect.Type]weight
-}{of: map[reflect.Type]weight{}}
+// weigher has the weights of Go types.
+type weigher map[reflect.Type]weight
 
-func weightOf(t reflect.Type) weight {
-	weights.Lock()
-	defer weights.Unlock()
-	return weigh(t)
-}
-
-// weigh returns the weight of a struct type. The caller holds weights. Types that contain
-// themselves end at the map that is being filled.
-func weigh(t reflect.Type) weight {
-	if w, ok := weights.of[t]; ok {
+// weigh returns the weight of a struct type. Types that contain themselves end at the map that is
+// being filled.
+func (all weigher) weigh(t reflect.Type) weight {
+	if w, ok := all[t]; ok {
 		return w
 	}
 	w := weight{}
-	weights.of[t] = w
+	all[t] = w
 	for i := range t.NumField() {
 		f := t.Field(i)
 		parts := strings.Split(f.Tag.Get("protobuf"), ",")
@@ -65,16 +55,16 @@ func weigh(t reflect.Type) weight {
 		value := fieldWeight{each: perMessage}
 		switch of := f.Type; of.Kind() {
 		case reflect.Struct:
-			value.fields = weighValue(of) // within its parent
+			value.fields = all.value(of) // within its parent
 		case reflect.Pointer, reflect.Slice:
 			value.each += 2 * int(of.Elem().Size()) // a list grows by copies
-			value.fields = weighValue(of.Elem())
+			value.fields = all.value(of.Elem())
 			if of.Elem().Kind() != reflect.Struct {
 				value.each -= perMessage
 			}
 		case reflect.Map:
 			value.each += int(of.Elem().Size())
-			if fields := weighValue(of.Elem()); fields != nil {
+			if fields := all.value(of.Elem()); fields != nil {
 				value.fields = weight{entryValue: {fields: fields}}
 			}
 		default:
@@ -85,12 +75,12 @@ func weigh(t reflect.Type) weight {
 	return w
 }
 
-// weighValue returns the weight of a value's type, nil unless it is a message of fields.
-func weighValue(t reflect.Type) weight {
+// value returns the weight of a value's type, nil unless it is a message of fields.
+func (all weigher) value(t reflect.Type) weight {
 	if _, isLeaf := leaves[t]; isLeaf || t.Kind() != reflect.Struct {
 		return nil
 	}
-	return weigh(t)
+	return all.weigh(t)
 }
 
 // scale weighs one message.
@@ -130,5 +120,5 @@ func (m *Message) checkWeight(body []byte) error {
 	if len(body) <= light {
 		return nil
 	}
-	return (&scale{}).add(weightOf(m.goType), body)
+	return (&scale{}).add(m.weight, body)
 }
