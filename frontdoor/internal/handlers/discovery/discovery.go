@@ -30,7 +30,8 @@ type Options struct {
 	// Union adds the types of other front doors to those of this one; nil if they serve the same.
 	Union func([]apidiscovery.APIGroupDiscovery) []apidiscovery.APIGroupDiscovery
 	// Before are the documents that these replace, of which those about OpenAPI are used
-	// again if nothing has changed for them; nil for none.
+	// again if nothing has changed for them; nil for none. All other options are the same
+	// but Catalogue and Extensions.
 	Before *Documents
 	// Release is the release that is served.
 	Release release.Release
@@ -47,6 +48,8 @@ type Documents struct {
 	forms map[string][]document
 	// openAPI is what the OpenAPI documents describe.
 	openAPI described
+	// parts are what the documents of OpenAPI v3 describe, by their paths below /openapi/v3.
+	parts map[string]openapi.Part
 }
 
 // New prepares the documents. It generates none of them.
@@ -60,8 +63,9 @@ func New(o Options) *Documents {
 				d.add(path, forms...)
 			}
 		}
+		d.parts = o.Before.parts
 	} else {
-		d.addOpenAPI(&openapi.Builder{Catalogue: o.Catalogue, Vocabulary: o.Vocabulary, Release: o.Release, Version: o.Version.GitVersion, CBOR: o.CBOR}, d.openAPI.extensions)
+		d.addOpenAPI(&openapi.Builder{Catalogue: o.Catalogue, Vocabulary: o.Vocabulary, Release: o.Release, Version: o.Version.GitVersion, CBOR: o.CBOR}, d.openAPI.extensions, o.Before)
 	}
 	d.add("/version", newDocument(mediaJSON, func() ([]byte, error) { return json.MarshalIndent(o.Version, "", "  ") }))
 	d.add("/", newJSON(func() (any, error) {

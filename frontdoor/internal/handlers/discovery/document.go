@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/munnerz/goautoneg"
@@ -39,6 +40,8 @@ type document struct {
 	// legible documents are indented if the client requests it.
 	legible bool
 	body    func() (*body, error)
+	// generated reports whether body keeps the document, and not what it is generated from.
+	generated *atomic.Bool
 }
 
 // body is a document's bytes.
@@ -49,7 +52,8 @@ type body struct {
 
 // newDocument returns a document that make generates on first use.
 func newDocument(mediaType string, make func() ([]byte, error)) document {
-	return document{mediaType: mediaType, body: sync.OnceValues(func() (*body, error) {
+	generated := &atomic.Bool{}
+	return document{mediaType: mediaType, generated: generated, body: sync.OnceValues(func() (*body, error) {
 		plain, err := make()
 		if err != nil {
 			return nil, err
@@ -63,6 +67,7 @@ func newDocument(mediaType string, make func() ([]byte, error)) document {
 			return nil, err
 		}
 		sum := sha256.Sum256(plain)
+		generated.Store(true)
 		return &body{zipped: zipped.Bytes(), etag: strings.ToUpper(hex.EncodeToString(sum[:]))}, nil
 	})}
 }

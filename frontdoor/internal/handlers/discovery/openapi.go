@@ -21,23 +21,46 @@ const (
 
 // addOpenAPI adds /openapi/v2 with all types, and /openapi/v3 with a document per group
 // version and for each path of discovery.
-func (d *Documents) addOpenAPI(b *openapi.Builder, extensions map[string]*OpenAPI) {
+func (d *Documents) addOpenAPI(b *openapi.Builder, extensions map[string]*OpenAPI, before *Documents) {
 	versions := map[string]document{}
-	add := func(name string, form document) {
-		versions[name] = form
-		d.add("/openapi/v3/"+name, inProtobuf(form, protobufV3, protobufV3First, protobufOfV3)...)
+	add := func(name string, forms []document) {
+		versions[name] = forms[0]
+		d.add("/openapi/v3/"+name, forms...)
+	}
+	inForms := func(form document) []document {
+		return inProtobuf(form, protobufV3, protobufV3First, protobufOfV3)
 	}
 	parts := b.Parts()
+	d.parts = parts
 	for name, x := range extensions {
 		delete(parts, name) // custom types, which the extension replaces
-		add(name, newDocument(mediaJSON, func() ([]byte, error) { return x.v3, nil }))
+		add(name, inForms(newDocument(mediaJSON, func() ([]byte, error) { return x.v3, nil })))
 	}
 	for name, part := range parts {
-		add(name, newDense(func() (any, error) { return b.V3(part), nil }))
+		forms := before.formsOf(name, part)
+		if forms == nil {
+			forms = inForms(newDense(func() (any, error) { return b.V3(part), nil }))
+		}
+		add(name, forms)
 	}
 	d.add("/openapi/v3", newDense(func() (any, error) { return index(versions) }))
 	whole := newDense(func() (any, error) { return with(b.V2(parts), extensions), nil })
 	d.add("/openapi/v2", inProtobuf(whole, protobufV2, protobufV2First, protobufOfV2)...)
+}
+
+// formsOf returns the forms of the document of a part, if it is the same here and has been generated. One
+// that has not been generated would keep the whole catalogue that it was made for.
+func (d *Documents) formsOf(name string, part openapi.Part) []document {
+	if d == nil {
+		return nil
+	}
+	if known, ok := d.parts[name]; !ok || !known.SameAs(part) {
+		return nil
+	}
+	if forms := d.forms["/openapi/v3/"+name]; forms[0].generated.Load() {
+		return forms
+	}
+	return nil
 }
 
 // index returns the document of /openapi/v3: the path of each group version's document,

@@ -2,6 +2,7 @@ package crd_test
 
 import (
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -102,6 +103,59 @@ func TestPublished(t *testing.T) {
 	metadata := schemas["com.example.v1.Widget"].(map[string]any)["properties"].(map[string]any)["metadata"].(map[string]any)
 	if metadata["properties"] != nil || metadata["allOf"] == nil {
 		t.Errorf("metadata in version 3: %v", metadata)
+	}
+}
+
+// TestPublishedAgain counts on documents that are not generated again for a definition that does
+// not concern them: tools read all of them after each change.
+func TestPublishedAgain(t *testing.T) {
+	w := newWorld(t, vocabulary.K8s())
+	widgets := w.widgets(t, `{type: object}`)
+	first := w.add(t, widgets)
+	gadgets := w.widgets(t, `{type: object}`)
+	set(gadgets, "gadgets.example.org", "metadata", "name")
+	set(gadgets, "example.org", "spec", "group")
+	set(gadgets, map[string]any{"plural": "gadgets", "kind": "Gadget"}, "spec", "names")
+	both := first.add(t, gadgets)
+	changed := w.add(t, w.widgets(t, `{type: object, properties: {color: {type: string}}}`))
+	publish := func(w world, before *discovery.Documents) *discovery.Documents {
+		return discovery.New(discovery.Options{Catalogue: w.types, Vocabulary: w.vocabulary, Version: discovery.Version(release.V121), Before: before})
+	}
+	read := func(d *discovery.Documents, path string) string {
+		t.Helper()
+		answer := httptest.NewRecorder()
+		if err := d.Serve(answer, httptest.NewRequest("GET", path, nil)); err != nil {
+			t.Fatal(err)
+		}
+		return answer.Body.String()
+	}
+	before := publish(first, nil)
+	read(before, "/openapi/v3")
+	for name, next := range map[string]world{"another definition": both, "a changed one": changed, "none": w} {
+		t.Run(name, func(t *testing.T) {
+			kept, fresh := publish(next, before), publish(next, nil)
+			paths := []string{"/openapi/v3", "/openapi/v3/apis/apps/v1"}
+			for _, group := range []string{"example.com", "example.org"} {
+				if _, ok := next.types.Group(group); ok {
+					paths = append(paths, "/openapi/v3/apis/"+group+"/v1")
+				}
+			}
+			for _, path := range paths {
+				if a, b := read(kept, path), read(fresh, path); a != b {
+					t.Errorf("%s differs from that of new documents", path)
+				}
+			}
+		})
+	}
+	allocated := func(d *discovery.Documents) uint64 {
+		var start, end runtime.MemStats
+		runtime.ReadMemStats(&start)
+		read(d, "/openapi/v3")
+		runtime.ReadMemStats(&end)
+		return end.Mallocs - start.Mallocs
+	}
+	if kept, fresh := allocated(publish(both, before)), allocated(publish(both, nil)); kept > fresh/4 {
+		t.Errorf("%d allocations with the documents before, %d without", kept, fresh)
 	}
 }
 

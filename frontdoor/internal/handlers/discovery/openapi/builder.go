@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/kube-openapi/pkg/spec3"
@@ -26,8 +27,13 @@ type Builder struct {
 // Part is what one document of version 3 describes.
 type Part struct {
 	group, version string // empty if it describes no group version
+	types          []*catalogue.Type
 	describe       func(*document)
 }
+
+// SameAs reports whether the documents of both parts, which have the same path, are the same: types are
+// immutable, and other types do not change a document.
+func (p Part) SameAs(other Part) bool { return slices.Equal(p.types, other.types) }
 
 // Parts returns all parts, by the paths of their documents below /openapi/v3.
 func (b *Builder) Parts() map[string]Part {
@@ -40,10 +46,11 @@ func (b *Builder) Parts() map[string]Part {
 		for _, v := range g.Versions {
 			t := v.Types[0]
 			builtIn = builtIn || !t.Custom
-			parts[strings.TrimPrefix(root(t), "/")] = Part{t.Group, t.Version, func(d *document) { d.groupVersion(v.Types) }}
+			parts[strings.TrimPrefix(root(t), "/")] = Part{t.Group, t.Version, v.Types, func(d *document) { d.groupVersion(v.Types) }}
 		}
 		if builtIn && g.Name != "" {
-			parts["apis/"+g.Name] = Part{describe: func(d *document) { d.discovery("/apis/"+g.Name+"/", b.groupPage(g.Name)) }}
+			page := b.groupPage(g.Name)
+			parts["apis/"+g.Name] = Part{describe: func(d *document) { d.discovery("/apis/"+g.Name+"/", page) }}
 		}
 	}
 	return parts

@@ -45,18 +45,11 @@ func thirdVersion(document *spec.Swagger, v vocabulary.Vocabulary) *spec3.OpenAP
 	return converted
 }
 
-// customValues adds what the extensions of custom types say about values: a number or a
-// string, and an object with a kind. It modifies the schema, but nothing that it shares.
+// customValues adds what the extension of custom types says about values that are a number or a
+// string. It modifies the schema, but nothing that it shares.
 func customValues(s *spec.Schema, prefix string) {
 	if s.Extensions[prefix+"int-or-string"] == true && len(s.AnyOf) == 0 && len(s.AllOf) == 0 {
 		s.AnyOf = oneOf("integer", "string")
-	}
-	if s.Extensions[prefix+"embedded-resource"] == true {
-		for _, name := range []string{"kind", "apiVersion"} {
-			if !slices.Contains(s.Required, name) {
-				s.Required = append(slices.Clip(s.Required), name)
-			}
-		}
 	}
 	for name, property := range s.Properties {
 		customValues(&property, prefix)

@@ -8,8 +8,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Document removes what OpenAPI v2 cannot express: oneOf, anyOf, not, nullable, what stands
-// beside a reference, and preserved unknown fields, which only schemas of custom types have. Nullable schemas and
+// Document removes what OpenAPI v2 cannot express: oneOf, anyOf, not, nullable, what is next to
+// a reference, and preserved unknown fields, which only schemas of custom types have. Nullable schemas and
 // those that preserve fields lose their type and properties, so that clients accept any
 // value. It modifies the document's schemas in place.
 func Document(document *spec.Swagger) *spec.Swagger {
@@ -45,7 +45,7 @@ func withoutKeeping(extensions spec.Extensions) spec.Extensions {
 	return others
 }
 
-// Reference returns a schema that refers to another one without what stands beside the
+// Reference returns a schema that refers to another one without what is next to the
 // reference, which clients refuse in version 2, and others unchanged.
 func Reference(s spec.Schema) spec.Schema {
 	if s.Ref.String() != "" {
