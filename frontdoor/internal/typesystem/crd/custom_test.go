@@ -223,6 +223,8 @@ func TestValues(t *testing.T) {
 		"length":              {`{s: {type: string, maxLength: 2}}`, `{s: abc}`, "Too long"},
 		"short":               {`{s: {type: string, minLength: 2}}`, `{s: ä}`, "should be at least 2 chars long"},
 		"pattern":             {`{s: {type: string, pattern: "^a+$"}}`, `{s: b}`, "should match '^a+$'"},
+		"long, no pattern":    {`{s: {type: string, maxLength: 2, pattern: "^a+$"}}`, `{s: bcd}`, "is invalid: spec.s: Too long"},
+		"one of no type":      {`{s: {type: object, properties: {a: {type: string}, b: {type: string}}, oneOf: [{required: [a]}, {required: [b]}]}}`, `{s: x}`, "Found 2 valid alternatives, spec.s: Invalid value: \"string\": spec.s in body must be of type object"},
 		"format":              {`{s: {type: string, format: ipv4}}`, `{s: b}`, "must be of type ipv4"},
 		"time":                {`{s: {type: string, format: date-time}}`, `{s: "2026-01-02T03:04:05Z"}`, ""},
 		"format unknown":      {`{s: {type: string, format: colour}}`, `{s: b}`, ""},
@@ -287,6 +289,28 @@ func TestPruningAndDefaults(t *testing.T) {
 				t.Errorf("got %v, want %v", object["spec"], want)
 			}
 		})
+	}
+}
+
+// TestPruningOtherTypes: values of another type than the schema says lose their fields before they
+// are validated, so that they can also be pruned where a version has another type.
+func TestPruningOtherTypes(t *testing.T) {
+	for name, c := range map[string]struct{ schema, given, want string }{
+		"object for a list":   {`{type: array, items: {type: object, properties: {b: {type: string}}}}`, `{b: x}`, `{}`},
+		"object for a text":   {`{type: string}`, `{b: x}`, `{}`},
+		"list for an object":  {`{type: object, properties: {b: {type: string}}}`, `[1, {b: x, c: [{d: 1}]}, [{e: 1}]]`, `[1, {}, [{}]]`},
+		"list for a map":      {`{type: object, additionalProperties: {type: object, x-preserve-unknown-fields: true}}`, `[{b: x}]`, `[{}]`},
+		"list of any objects": {`{type: object, x-preserve-unknown-fields: true}`, `[{b: x}]`, `[{b: x}]`},
+	} {
+		w := newWorld(t, vocabulary.K8s())
+		w = w.add(t, w.widgets(t, `{type: object, properties: {a: `+c.schema+`}}`))
+		object := decode(t, "{apiVersion: example.com/v1, kind: Widget, a: "+c.given+"}")
+		if _, err := w.schemas.Prepare(t.Context(), w.lookup(t), object, schema.Warn); err != nil {
+			t.Fatal(err)
+		}
+		if want := decode(t, "a: "+c.want); fmt.Sprint(object["a"]) != fmt.Sprint(want["a"]) {
+			t.Errorf("%s: got %v, want %v", name, object["a"], want["a"])
+		}
 	}
 }
 

@@ -175,22 +175,32 @@ func (e *Engine) structurals(parts []spec.Schema) []*node {
 // takesNull reports whether null is a valid value here; otherwise it means absent.
 func (n *node) takesNull() bool { return n.custom != nil && n.custom.nullable }
 
-// custom prepares a value of a custom type, in place.
+// custom prepares a value of a custom type, in place. Objects and lists where the schema has
+// another type have no known fields.
 func (p *preparation) custom(n *node, value any, at *field.Path) {
 	switch v := value.(type) {
 	case map[string]any:
-		switch n.kind {
-		case dictionary:
+		if n.kind == dictionary {
 			p.dictionary(n, v, at)
-		case object, anything:
+		} else {
 			p.object(n, v, at)
 		}
 	case []any:
-		if n.item != nil && (n.kind == list || n.kind == anything) {
+		switch {
+		case n.item != nil && n.kind != dictionary:
 			p.list(n, v, at)
+		case !n.custom.keep && !p.keepsAll:
+			p.list(fieldless, v, at)
 		}
 	}
 }
+
+// fieldless is the node of a value whose fields are all unknown, at any depth.
+var fieldless = func() *node {
+	n := &node{custom: &structure{nullable: true}}
+	n.item = n
+	return n
+}()
 
 // complete sets the defaults of absent fields, up to the limit of the budget.
 func (s *structure) complete(n *node, m map[string]any, b *budget.Budget) {
@@ -207,6 +217,7 @@ func (c *check) customValue(n *node, value, old any, at *field.Path) {
 		return
 	}
 	if !n.custom.keywords.Fits(&c.Errors, value, at) {
+		c.combinators(n.custom, value, old, at)
 		return
 	}
 	n.custom.keywords.Check(&c.Errors, value, at)

@@ -31,12 +31,14 @@ type Set struct {
 	enum    []string // as JSON
 	keys    []string // that identify the items of a list
 	isSet   bool     // the items of a list must be unique
+	// showsCount is true if errors about too few parts show their number, not the value.
+	showsCount bool
 }
 
 // Compile compiles a schema's keywords for a release. It ignores an invalid pattern: definitions
 // with one are rejected before.
 func Compile(s *spec.Schema, r release.Release) *Set {
-	k := &Set{s: s}
+	k := &Set{s: s, showsCount: !r.Before(release.V136)}
 	if s.Pattern != "" {
 		k.pattern, _ = regexp.Compile(s.Pattern)
 	}
@@ -143,6 +145,14 @@ type found struct {
 	value any
 }
 
+// counted returns the found value as the number of its parts, if errors show that.
+func (f found) counted(shown bool, count int64) found {
+	if shown {
+		f.value = count
+	}
+	return f
+}
+
 // should adds the error of a violated rule.
 func (f found) should(format string, args ...any) {
 	f.Invalid(f.at, f.value, f.at.String()+" in body should "+fmt.Sprintf(format, args...))
@@ -154,14 +164,13 @@ func (f found) wrongFormat(format string) {
 }
 
 func (k *Set) text(f found, value string) {
-	length := int64(utf8.RuneCountInString(value))
-	if limit := k.s.MaxLength; limit != nil && length > *limit {
-		f.TooLong(f.at, int(*limit))
-	}
-	if limit := k.s.MinLength; limit != nil && length < *limit {
-		f.should("be at least %d chars long", *limit)
-	}
-	if k.pattern != nil && !k.pattern.MatchString(value) {
+	length, most, least := int64(utf8.RuneCountInString(value)), k.s.MaxLength, k.s.MinLength
+	switch { // as in Kubernetes, one error is enough
+	case most != nil && length > *most:
+		f.TooLong(f.at, int(*most))
+	case least != nil && length < *least:
+		f.should("be at least %d chars long", *least)
+	case k.pattern != nil && !k.pattern.MatchString(value):
 		f.should("match '%s'", k.s.Pattern)
 	}
 	if k.format != "" && !strfmt.Default.Validates(k.format, value) {
@@ -207,7 +216,7 @@ func (k *Set) list(f found, items []any) {
 		f.TooMany(f.at, len(items), int(*limit))
 	}
 	if limit := k.s.MinItems; limit != nil && count < *limit {
-		f.should("have at least %d items", *limit)
+		f.counted(k.showsCount, count).should("have at least %d items", *limit)
 	}
 	if !k.isSet && len(k.keys) == 0 {
 		return
@@ -243,7 +252,7 @@ func (k *Set) object(f found, m map[string]any) {
 		f.TooMany(f.at, len(m), int(*limit))
 	}
 	if limit := k.s.MinProperties; limit != nil && count < *limit {
-		f.should("have at least %d properties", *limit)
+		f.counted(k.showsCount, count).should("have at least %d properties", *limit)
 	}
 	for _, name := range k.s.Required {
 		if _, given := m[name]; !given {
