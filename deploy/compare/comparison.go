@@ -44,12 +44,16 @@ func (c *comparison) run(ctx context.Context) error {
 			byKind[one.Kind] = append(byKind[one.Kind], one)
 		}
 	}
-	// Kinds with the same plural name may be versions of the same objects, so they run one
-	// after the other. The results are counted in the order of the kinds.
+	// Kinds with the same plural name may be versions of the same objects, and Services have
+	// addresses of all ranges, so they run one after the other. The results are counted in the order of the kinds.
 	results := make([][][]verdict.Difference, len(kinds))
 	turns := map[string][]int{}
 	for i, k := range kinds {
-		turns[k.Plural] = append(turns[k.Plural], i)
+		turn := k.Plural
+		if turn == "servicecidrs" {
+			turn = "services"
+		}
+		turns[turn] = append(turns[turn], i)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(c.parallel)
