@@ -102,7 +102,7 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 		if replaced, ok := p.value(f.node, value, &below); ok {
 			m[name] = replaced
 		}
-		if f.omitEmpty && empty(value) && (name != "managedFields" || at == nil || at.Parent != nil) {
+		if f.omitEmpty && scalar.Empty(value) && (name != "managedFields" || at == nil || at.Parent != nil) {
 			delete(m, name) // empty managedFields of the object itself request a reset
 		}
 	}
@@ -137,23 +137,6 @@ func (p *preparation) show(n *node, m map[string]any) {
 
 // perField is the estimated size of a built-in default, in bytes, in the budget.
 const perField = 32
-
-// empty reports whether a list or map has no members, or a scalar is zero.
-func empty(value any) bool {
-	switch v := value.(type) {
-	case string:
-		return v == ""
-	case bool:
-		return !v
-	case int64:
-		return v == 0
-	case []any:
-		return len(v) == 0
-	case map[string]any:
-		return len(v) == 0
-	}
-	return false
-}
 
 // value prepares any value. If ok, the caller has to replace the value by the returned one.
 func (p *preparation) value(n *node, value any, at *field.Path) (replaced any, ok bool) {

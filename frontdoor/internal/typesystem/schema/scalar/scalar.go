@@ -91,6 +91,23 @@ func Mismatch(want string, value any, patched, dictionary bool) string {
 	}
 }
 
+// Empty reports whether a list or map has no members, or a scalar is zero.
+func Empty(value any) bool {
+	switch v := value.(type) {
+	case string:
+		return v == ""
+	case bool:
+		return !v
+	case int64:
+		return v == 0
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return false
+}
+
 // Describe names the type of a JSON value in messages.
 func Describe(value any) string {
 	switch value.(type) {
