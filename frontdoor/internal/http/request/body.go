@@ -1,6 +1,7 @@
 package request
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -19,7 +20,23 @@ const (
 	firstRead = 4 << 10
 	// overhead approximates the memory of a request besides its body.
 	overhead = 16 << 10
+	// light is the size of a body that takes little memory whatever it holds. perPart is what an
+	// object, a list or a line of YAML takes at least when it is decoded: many times its bytes if
+	// it is empty. A quarter of a user's share is charged for that at most, so that no body is
+	// always too much.
+	light     = 64 << 10
+	perPart   = 128
+	mostParts = 16 << 20 / perPart
 )
+
+// weight returns the memory that decoding a body takes besides its bytes.
+func weight(body []byte) int {
+	if len(body) <= light {
+		return 0
+	}
+	parts := bytes.Count(body, []byte{'{'}) + bytes.Count(body, []byte{'['}) + bytes.Count(body, []byte{'\n'})
+	return perPart * min(parts, mostParts)
+}
 
 // Receive reads the body of a request that may have one, for ReadBody to return. The
 // buffer is charged to the user's share as it grows, so that announcing a large body
@@ -46,7 +63,9 @@ func (r *Request) Receive(w http.ResponseWriter, memory *inflight.Bytes) {
 		n, err := body.Read(read[len(read):cap(read)])
 		read = read[:len(read)+n]
 		if err != nil {
-			r.body, r.bodyErr = read, bodyError(err)
+			if r.body, r.bodyErr = read, bodyError(err); r.bodyErr == nil {
+				r.bodyErr = r.grow(who, weight(read))
+			}
 			return
 		}
 		if len(read) < cap(read) {

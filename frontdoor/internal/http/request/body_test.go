@@ -1,0 +1,54 @@
+package request
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
+	"github.com/portico-platform/portico/services"
+)
+
+// TestBodiesAreWeighed: a body of many empty objects takes a large part of its user's share, because
+// decoding it takes many times its bytes, but never all of it. Text takes what it is.
+func TestBodiesAreWeighed(t *testing.T) {
+	for what, c := range map[string]struct {
+		body  string
+		fit   int // bodies at once
+		share int64
+	}{
+		"objects":   {`{"a":[` + strings.Repeat(`{},`, BodyLimit/3-10) + `{}]}`, 3, 64 << 20},
+		"lists":     {`{"a":[` + strings.Repeat(`[],`, BodyLimit/3-10) + `[]]}`, 3, 64 << 20},
+		"lines":     {strings.Repeat("a:\n", BodyLimit/3), 3, 64 << 20},
+		"text":      {`{"a":"` + strings.Repeat("x", BodyLimit-100) + `"}`, 21, 64 << 20},
+		"few bytes": {`{"a":[` + strings.Repeat(`{},`, 10_000) + `{}]}`, 100, 64 << 20},
+	} {
+		memory := inflight.NewBytes(4 * c.share)
+		var held []*Request
+		fits := func() bool {
+			r := &Request{Request: httptest.NewRequest(http.MethodPost, "/", strings.NewReader(c.body)), Verb: "create",
+				User: services.UserInfo{Name: what}}
+			r.Receive(httptest.NewRecorder(), memory)
+			held = append(held, r)
+			_, err := r.ReadBody(nil)
+			if err != nil && !services.IsReason(err, services.ReasonTooManyRequests) {
+				t.Errorf("%s: %v", what, err)
+			}
+			return err == nil
+		}
+		n := 0
+		for n <= c.fit && fits() {
+			n++
+		}
+		if n < c.fit || c.fit < 100 && n > c.fit {
+			t.Errorf("%s: %d bodies at once, want %d", what, n, c.fit)
+		}
+		for _, r := range held {
+			r.Memory.Release()
+		}
+		if held = nil; !fits() {
+			t.Errorf("%s: memory is not released", what)
+		}
+	}
+}
