@@ -55,9 +55,8 @@ func (r Rules) Check(object, old map[string]any, found ...services.StatusCause) 
 	c := r.newCheck(object, old)
 	c.Add(found...)
 	c.relax()
-	meta := tree.Child(object, "metadata")
 	for _, of := range [...]string{"name", "generateName"} {
-		name := tree.Text(meta, of)
+		name := tree.Text(tree.Child(object, "metadata"), of)
 		if old == nil && name != "" && name != tree.Text(tree.Child(c.spec, "names"), "plural")+"."+tree.Text(c.spec, "group") {
 			c.Invalid((&field.Path{Name: "metadata"}).Field(of), name, `must be spec.names.plural+"."+spec.group`)
 		}

@@ -132,11 +132,7 @@ func (c *compiler) schema(m map[string]any) *spec.Schema {
 	}
 	if m[c.vocabulary.Extension+"embedded-resource"] == true {
 		c.asObject(s, "ObjectMeta")
-		for _, name := range []string{"kind", "apiVersion"} {
-			if !slices.Contains(s.Required, name) {
-				s.Required = append(s.Required, name)
-			}
-		}
+		s.Required = append(s.Required, slices.DeleteFunc([]string{"kind", "apiVersion"}, func(name string) bool { return slices.Contains(s.Required, name) })...)
 	}
 	return s
 }

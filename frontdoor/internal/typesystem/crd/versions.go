@@ -21,13 +21,10 @@ func (c *check) versions() {
 	where := at("versions")
 	versions := children(c.spec, "versions")
 	keepAll := c.keepsAll()
-	stored, unique := 0, true
-	seen := map[string]bool{}
+	stored := 0
 	for i, version := range versions {
 		name, below := tree.Text(version, "name"), where.Item(i)
 		c.label(below.Field("name"), name)
-		unique = unique && !seen[name]
-		seen[name] = true
 		if version["storage"] == true {
 			stored++
 		}
@@ -36,8 +33,8 @@ func (c *check) versions() {
 		c.deprecation(version, below)
 		c.columnsAndScale(version, below)
 	}
-	if !unique {
-		c.Invalid(where, namesIn(versions), "must contain unique version names")
+	if names := namesIn(versions); len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(names) {
+		c.Invalid(where, names, "must contain unique version names")
 	}
 	if stored != 1 {
 		c.Invalid(where, namesIn(versions), "must have exactly one version marked as storage version")

@@ -11,6 +11,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/keywords"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -109,7 +110,7 @@ func (e *Engine) structural(s *spec.Schema) *node {
 		e.addField(n, name, &property)
 	}
 	if values := s.AdditionalProperties; values != nil && n.kind == object && len(n.fields) == 0 && (values.Allows || values.Schema != nil) {
-		n.kind, n.item = dictionary, e.emptyNode()
+		n.kind, n.item = dictionary, fieldless
 		if values.Schema != nil {
 			n.item = e.structural(values.Schema)
 		}
@@ -126,9 +127,11 @@ func (e *Engine) structural(s *spec.Schema) *node {
 
 var structuralKinds = map[string]kind{"object": object, "array": list, "string": text, "integer": integer, "number": number, "boolean": boolean}
 
-// emptyNode returns a node that accepts any value and drops all fields of objects.
-func (e *Engine) emptyNode() *node {
-	n := &node{custom: &structure{nullable: true, keywords: keywords.Compile(&spec.Schema{}, e.release)}}
+// fieldless is a node that accepts any value and drops all fields of objects, at any depth.
+var fieldless = newFieldless()
+
+func newFieldless() *node {
+	n := &node{custom: &structure{nullable: true, keywords: keywords.Compile(&spec.Schema{}, release.V136)}}
 	n.item = n
 	return n
 }
@@ -195,13 +198,6 @@ func (p *preparation) custom(n *node, value any, at *field.Path) {
 	}
 }
 
-// fieldless is the node of a value whose fields are all unknown, at any depth.
-var fieldless = func() *node {
-	n := &node{custom: &structure{nullable: true}}
-	n.item = n
-	return n
-}()
-
 // complete sets the defaults of absent fields, up to the limit of the budget.
 func (s *structure) complete(n *node, m map[string]any, b *budget.Budget) {
 	for _, name := range s.initials {
@@ -216,12 +212,10 @@ func (c *check) customValue(n *node, value, old any, at *field.Path) {
 	if c.budget.Over() {
 		return
 	}
-	if !n.custom.keywords.Fits(&c.Errors, value, at) {
-		c.combinators(n.custom, value, old, at)
+	fits := n.custom.keywords.Valid(&c.Errors, value, at)
+	if c.combinators(n.custom, value, old, at); !fits {
 		return
 	}
-	n.custom.keywords.Check(&c.Errors, value, at)
-	c.combinators(n.custom, value, old, at)
 	switch v := value.(type) {
 	case map[string]any:
 		if n.custom.embedded {

@@ -66,9 +66,9 @@ func Compile(s *spec.Schema, r release.Release) *Set {
 	return k
 }
 
-// Fits reports whether a value has the JSON type that the schema requires, and adds an
+// fits reports whether a value has the JSON type that the schema requires, and adds an
 // error if not.
-func (k *Set) Fits(e *field.Errors, value any, at *field.Path) bool {
+func (k *Set) fits(e *field.Errors, value any, at *field.Path) bool {
 	is := typeOf(value)
 	_, whole := rules.Whole(value)
 	switch {
@@ -100,8 +100,18 @@ func typeOf(value any) string {
 	return "number"
 }
 
-// Check adds the errors of a value, whose JSON type must match the schema.
-func (k *Set) Check(e *field.Errors, value any, at *field.Path) {
+// Valid adds the errors of a value. It reports whether the value has the JSON type that the schema
+// requires.
+func (k *Set) Valid(e *field.Errors, value any, at *field.Path) bool {
+	if !k.fits(e, value, at) {
+		return false
+	}
+	k.check(e, value, at)
+	return true
+}
+
+// check adds the errors of a value, whose JSON type must match the schema.
+func (k *Set) check(e *field.Errors, value any, at *field.Path) {
 	k.checkEnum(e, value, at)
 	f := found{e, at, value}
 	switch v := value.(type) {

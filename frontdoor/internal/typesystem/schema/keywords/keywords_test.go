@@ -23,7 +23,7 @@ func TestTooFew(t *testing.T) {
 		{release.V121, []any{"a"}, `Invalid value: ["a"]: a in body should have at least 2 items`},
 	} {
 		var errs field.Errors
-		Compile(s, c.release).Check(&errs, c.value, &field.Path{Name: "a"})
+		Compile(s, c.release).Valid(&errs, c.value, &field.Path{Name: "a"})
 		if got := errs.Causes(); len(got) != 1 || got[0].Message != c.want {
 			t.Errorf("%v: got %v, want %s", c.release, got, c.want)
 		}
