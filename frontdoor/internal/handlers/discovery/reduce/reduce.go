@@ -9,9 +9,9 @@ import (
 )
 
 // Document removes what OpenAPI v2 cannot express: oneOf, anyOf, not, nullable, what is next to
-// a reference, and preserved unknown fields, which only schemas of custom types have. Nullable schemas and
-// those that preserve fields lose their type and properties, so that clients accept any
-// value. It modifies the document's schemas in place.
+// a reference, and preserved unknown fields, which only schemas of custom types have. Nullable
+// schemas and those that preserve fields lose their type and properties, so that clients accept
+// any value. It modifies the document's schemas in place.
 func Document(document *spec.Swagger) *spec.Swagger {
 	for name, s := range document.Definitions {
 		if keepsFields(&s) {
