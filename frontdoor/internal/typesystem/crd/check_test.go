@@ -171,6 +171,21 @@ func TestTwoVersions(t *testing.T) {
 	}
 }
 
+// TestCheckWithFound: the errors that the schema of definitions has found are reported together with
+// those of the definition, also for the status.
+func TestCheckWithFound(t *testing.T) {
+	w := newWorld(t, vocabulary.K8s())
+	definition := w.widgets(t, `{type: object}`)
+	set(definition, "single", "spec", "group")
+	found := services.StatusCause{Reason: services.CauseInvalid, Field: "metadata.name", Message: "Invalid value"}
+	for name, check := range map[string]error{"whole": w.rules().Check(definition, nil, found), "status": w.rules().CheckStatus(definition, found)} {
+		var status *services.Status
+		if !errors.As(check, &status) || len(status.Details.Causes) < 2 || !strings.Contains(check.Error(), "metadata.name: Invalid value") {
+			t.Errorf("%s: got %v", name, check)
+		}
+	}
+}
+
 func TestImmutable(t *testing.T) {
 	w := newWorld(t, vocabulary.K8s())
 	old := w.widgets(t, `{type: object}`)
