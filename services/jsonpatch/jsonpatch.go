@@ -29,8 +29,8 @@ const (
 )
 
 // maxWork is the limit on the cost of a patch: operations times bytes of the object,
-// because one operation may have to scan or move all of it, and what work returns. It is
-// about a second.
+// because one operation may have to scan or move all of it. The bytes of the items that
+// operations move have the same limit. It is about a second.
 const maxWork = 2 << 30
 
 // batchWork is the amount of work between two checks of the context.
@@ -39,10 +39,10 @@ const batchWork = 256 << 20
 // pointerBytes is what moving one item of an array costs.
 const pointerBytes = 8
 
-// work returns the cost of operations on what operations before them have added: an insertion into an
-// array, or a removal, moves all of its items. No operation joins two arrays, and a test succeeds
-// against a value of its own size only.
-func work(operations jsonpatch.Patch, object []byte) (sum int) {
+// movedBytes returns how many bytes of items the operations move at most, including items that earlier
+// operations have added: an insertion into an array, or a removal, moves all of its items. No operation
+// joins two arrays, and a test succeeds against a value of its own size only.
+func movedBytes(operations jsonpatch.Patch, object []byte) (sum int) {
 	items := commas(object)
 	for _, operation := range operations {
 		kind := operation.Kind()
@@ -101,7 +101,7 @@ func Apply(ctx context.Context, object, patch []byte) ([]byte, error) {
 		return nil, limit.Exceeded(limit.Patch, services.TooLarge("A JSON patch of %d operations may be applied to an object of %d bytes, and this one has %d: use fewer operations, or a merge patch",
 			len(operations), maxWork/len(operations), len(object)))
 	}
-	if work(operations, object) > maxWork {
+	if movedBytes(operations, object) > maxWork {
 		return nil, limit.Exceeded(limit.Patch, services.TooLarge("The %d operations of the JSON patch move too many items of lists: use fewer operations, or a merge patch", len(operations)))
 	}
 	for len(operations) > 0 {

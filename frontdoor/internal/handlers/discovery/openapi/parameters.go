@@ -67,24 +67,28 @@ var (
 	shards, _     = release.Of("1.36")
 )
 
+// since returns what a release and later ones have, in addition to a list.
+func (d *document) since(r release.Release, list []spec.Parameter, added spec.Parameter) []spec.Parameter {
+	if d.Release.Before(r) {
+		return list
+	}
+	return append(list, added)
+}
+
 // deleting describes the parameters of deletes, and their options in the body.
 func (d *document) deleting() []spec.Parameter {
-	all := []spec.Parameter{
+	return d.since(unreadable, []spec.Parameter{
 		inBody(d.meta("DeleteOptions"), false),
 		dryRun(),
 		parameter("gracePeriodSeconds", "integer", "Seconds before the object is deleted; 0 deletes it immediately. The default depends on the type."),
 		parameter("orphanDependents", "boolean", "Deprecated form of propagationPolicy: true orphans dependents. Not allowed together with propagationPolicy."),
 		parameter("propagationPolicy", "string", "How dependents are deleted: Orphan, Background or Foreground."),
-	}
-	if !d.Release.Before(unreadable) {
-		all = append(all, parameter("ignoreStoreReadErrorWithClusterBreakingPotential", "boolean", "Has no effect: the deletion of objects that cannot be read is off."))
-	}
-	return all
+	}, parameter("ignoreStoreReadErrorWithClusterBreakingPotential", "boolean", "Has no effect: the deletion of objects that cannot be read is off."))
 }
 
 // selecting describes the parameters that select objects of a collection.
 func (d *document) selecting() []spec.Parameter {
-	all := []spec.Parameter{
+	return d.since(shards, []spec.Parameter{
 		parameter("continue", "string", "Continue token of the previous chunk."),
 		parameter("fieldSelector", "string", "Restrict the list of returned objects to those with these field values."),
 		parameter("labelSelector", "string", "Restrict the list of returned objects to those with these labels."),
@@ -93,11 +97,7 @@ func (d *document) selecting() []spec.Parameter {
 		parameter("resourceVersionMatch", "string", "How resourceVersion is applied: NotOlderThan or Exact."),
 		parameter("sendInitialEvents", "boolean", "Begin a watch with the objects that exist, and a bookmark after the last of them. Requires resourceVersionMatch=NotOlderThan."),
 		parameter("timeoutSeconds", "integer", "Timeout of the request."),
-	}
-	if !d.Release.Before(shards) {
-		all = append(all, parameter("shardSelector", "string", "Has no effect: lists and watches of shards are off."))
-	}
-	return all
+	}, parameter("shardSelector", "string", "Has no effect: lists and watches of shards are off."))
 }
 
 // listing describes the parameters of lists and watches.
@@ -124,7 +124,7 @@ func (d *document) connecting(subresource string) []spec.Parameter {
 		}
 		return streams
 	case "log":
-		log := []spec.Parameter{
+		return d.since(unreadable, []spec.Parameter{
 			container,
 			parameter("follow", "boolean", "Follow the log stream."),
 			parameter("insecureSkipTLSVerifyBackend", "boolean", "Skip verification of the node's serving certificate."),
@@ -133,11 +133,7 @@ func (d *document) connecting(subresource string) []spec.Parameter {
 			parameter("sinceSeconds", "integer", "Only lines newer than this."),
 			parameter("tailLines", "integer", "Number of lines from the end."),
 			parameter("timestamps", "boolean", "Prefix each line with a timestamp."),
-		}
-		if !d.Release.Before(unreadable) {
-			log = append(log, parameter("stream", "string", "Has no effect: logs have the lines of both streams."))
-		}
-		return log
+		}, parameter("stream", "string", "Has no effect: logs have the lines of both streams."))
 	case "portforward":
 		return []spec.Parameter{parameter("ports", "integer", "Ports to forward.")}
 	case "proxy":

@@ -128,25 +128,27 @@ func mutatingPolicy(c *rules.Check, m, old map[string]any, at *field.Path) {
 	}
 }
 
-// patchFields maps the types of patches to their fields.
-var patchFields = map[string]string{"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
+// patchForms are the fields and the uses of expressions by the type of patches.
+var patchForms = map[string]struct {
+	field string
+	use   cel.Use
+}{"ApplyConfiguration": {"applyConfiguration", cel.ApplyConfiguration}, "JSONPatch": {"jsonPatch", cel.JSONPatch}}
 
 func (x *expressions) mutation(m map[string]any, at *field.Path) {
 	chosen := rules.Text(m, "patchType")
-	for kind, name := range patchFields {
-		given, ok := m[name].(map[string]any)
+	if _, ok := patchForms[chosen]; !ok {
+		return // refused as such
+	}
+	for kind, form := range patchForms {
+		given, ok := m[form.field].(map[string]any)
+		at := at.Field(form.field)
 		switch {
-		case patchFields[chosen] == "":
-		case chosen != kind && ok:
-			x.Invalid(at.Field(name), "{"+name+"}", "must not be specified when patchType is "+chosen)
-		case chosen == kind && !ok:
-			x.Required(at.Field(name), "must be specified when patchType is "+chosen)
-		case chosen == kind:
-			use := cel.ApplyConfiguration
-			if kind == "JSONPatch" {
-				use = cel.JSONPatch
-			}
-			x.use(use, strings.TrimSpace(rules.Text(given, "expression")), at.Field(name).Field("expression"), "")
+		case kind != chosen && ok:
+			x.Invalid(at, "{"+form.field+"}", "must not be specified when patchType is "+chosen)
+		case kind == chosen && !ok:
+			x.Required(at, "must be specified when patchType is "+chosen)
+		case kind == chosen:
+			x.use(form.use, strings.TrimSpace(rules.Text(given, "expression")), at.Field("expression"), "")
 		}
 	}
 }
@@ -208,15 +210,11 @@ func paramKind(c *rules.Check, m, _ map[string]any, at *field.Path) {
 
 // resourceNames checks the names of objects in a rule.
 func resourceNames(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	seen := map[string]bool{}
-	for i, name := range rules.Texts(m, "resourceNames") {
-		where := at.Field("resourceNames").Item(i)
-		c.Must(format.PathSegment, name, where)
-		if seen[name] {
-			c.Duplicate(where, name)
-		}
-		seen[name] = true
+	names, at := rules.Texts(m, "resourceNames"), at.Field("resourceNames")
+	for i, name := range names {
+		c.Must(format.PathSegment, name, at.Item(i))
 	}
+	c.Unique(names, at)
 }
 
 // paramRef checks that parameters are found in exactly one of two ways.

@@ -44,16 +44,12 @@ func securityPolicy(c *rules.Check, m, _ map[string]any, at *field.Path) {
 func policyRuntimeClasses(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	const all = "*"
 	names, at := rules.Texts(m, "allowedRuntimeClassNames"), at.Field("allowedRuntimeClassNames")
-	seen := make(map[string]bool, len(names))
 	for i, name := range names {
 		if name != all {
 			c.Must(validation.IsDNS1123Subdomain, name, at.Item(i))
 		}
-		if seen[name] {
-			c.Duplicate(at.Item(i), name)
-		}
-		seen[name] = true
 	}
+	c.Unique(names, at)
 	if slices.Contains(names, all) && len(names) > 1 {
 		c.Invalid(at, names, "if '*' is present, must not specify other RuntimeClass names")
 	}

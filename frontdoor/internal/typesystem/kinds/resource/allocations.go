@@ -43,7 +43,7 @@ func claimStatus(c *rules.Check, m, old map[string]any, at *field.Path) {
 // users checks the objects that a claim is reserved for.
 func users(c *rules.Check, m, old map[string]any, at *field.Path) {
 	reserved := rules.Objects(m, "reservedFor")
-	unique(c, textsOf(reserved, "uid"), at)
+	c.Unique(rules.TextsOf(reserved, "uid"), at)
 	had := map[string]bool{}
 	for _, user := range rules.Objects(old, "reservedFor") {
 		had[field.Display(user)] = true
@@ -97,7 +97,7 @@ func allocated(c *rules.Check, m map[string]any, at *field.Path) {
 			c.NotSupported(at.Field("source"), source, "FromClaim", "FromClass")
 		}
 		requests.check(c, config, at.Field("requests"))
-		unique(c, rules.Texts(config, "requests"), at.Field("requests"))
+		c.Unique(rules.Texts(config, "requests"), at.Field("requests"))
 		opaque := rules.Object(config, "opaque")
 		if opaque == nil {
 			c.Required(at.Field("opaque"), "")
@@ -180,7 +180,7 @@ func network(c *rules.Check, m map[string]any, at *field.Path) {
 			c.TooLong(at.Field(name), limit)
 		}
 	}
-	addresses, seen := rules.Texts(m, "ips"), map[string]bool{}
+	addresses := rules.Texts(m, "ips")
 	if at = at.Field("ips"); len(addresses) > maxAddresses {
 		c.TooMany(at, len(addresses), maxAddresses)
 		return
@@ -191,11 +191,8 @@ func network(c *rules.Check, m map[string]any, at *field.Path) {
 		} else if prefix.String() != address {
 			c.Invalid(at.Item(i), address, "must be in canonical form (\""+prefix.String()+"\")")
 		}
-		if seen[address] {
-			c.Duplicate(at.Item(i), address)
-		}
-		seen[address] = true
 	}
+	c.Unique(addresses, at)
 }
 
 // dropReports removes, when devices are no longer allocated, what drivers have reported about

@@ -84,23 +84,3 @@ func identifier(c *rules.Check, name string, at *field.Path) {
 		c.Invalid(at, name, problem)
 	}
 }
-
-// unique checks that no item of a list has the key of an earlier one.
-func unique(c *rules.Check, keys []string, at *field.Path) {
-	seen := make(map[string]bool, len(keys))
-	for i, key := range keys {
-		if seen[key] {
-			c.Duplicate(at.Item(i), key)
-		}
-		seen[key] = true
-	}
-}
-
-// textsOf returns the value of a field of each object.
-func textsOf(objects []map[string]any, name string) []string {
-	texts := make([]string, len(objects))
-	for i, object := range objects {
-		texts[i] = rules.Text(object, name)
-	}
-	return texts
-}

@@ -88,13 +88,13 @@ func claimSpec(c *rules.Check, m, old map[string]any, at *field.Path) {
 			requests.check(c, item, at.Field(list).Item(i).Field("requests"))
 		}
 	}
-	unique(c, textsOf(rules.Objects(devices, "requests"), "name"), at.Field("requests"))
+	c.Unique(rules.TextsOf(rules.Objects(devices, "requests"), "name"), at.Field("requests"))
 	for i, request := range rules.Objects(devices, "requests") {
 		at, exactly, several := at.Field("requests").Item(i), rules.Object(request, "exactly"), rules.Objects(request, "firstAvailable")
 		if exactly != nil && len(several) > 0 {
 			continue // refused as such
 		}
-		unique(c, textsOf(several, "name"), at.Field("firstAvailable"))
+		c.Unique(rules.TextsOf(several, "name"), at.Field("firstAvailable"))
 		selectors.check(exactly, at.Field("exactly"))
 		for j, one := range several {
 			selectors.check(one, at.Field("firstAvailable").Item(j))
@@ -159,21 +159,15 @@ func (n names) refer(c *rules.Check, name string, at *field.Path) {
 // bindings checks the conditions that a device waits for before a pod is bound.
 func bindings(c *rules.Check, m map[string]any, at *field.Path) {
 	expected, failed := rules.Texts(m, "bindingConditions"), rules.Texts(m, "bindingFailureConditions")
-	waits := map[string]bool{}
-	for i, condition := range expected {
-		if waits[condition] {
-			c.Duplicate(at.Field("bindingConditions").Item(i), condition)
-		}
+	c.Unique(expected, at.Field("bindingConditions"))
+	c.Unique(failed, at.Field("bindingFailureConditions"))
+	waits := make(map[string]bool, len(expected))
+	for _, condition := range expected {
 		waits[condition] = true
 	}
-	seen := map[string]bool{}
 	for i, condition := range failed {
-		where := at.Field("bindingFailureConditions").Item(i)
-		if seen[condition] {
-			c.Duplicate(where, condition)
-		}
-		if seen[condition] = true; waits[condition] {
-			c.Invalid(where, condition, "bindingFailureConditions must not overlap with bindingConditions")
+		if waits[condition] {
+			c.Invalid(at.Field("bindingFailureConditions").Item(i), condition, "bindingFailureConditions must not overlap with bindingConditions")
 		}
 	}
 	for _, pair := range [...]struct {

@@ -38,7 +38,7 @@ func sliceSpec(c *rules.Check, m, _ map[string]any, at *field.Path) {
 		}
 	}
 	at = at.Field("devices")
-	unique(c, textsOf(devices, "name"), at)
+	c.Unique(rules.TextsOf(devices, "name"), at)
 	if len(devices) > limit {
 		c.TooMany(at, len(devices), limit)
 		return

@@ -6,8 +6,23 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/blang/semver/v4"
+	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
+
+func semanticVersion(value string) []string {
+	if _, err := semver.Parse(value); err != nil {
+		return []string{"must be a string compatible with semver.org spec 2.0.0"}
+	}
+	return nil
+}
+
+// IsUUID reports whether a value is a UUID in its canonical form.
+func IsUUID(value string) bool {
+	id, err := uuid.Parse(value)
+	return err == nil && id.String() == value
+}
 
 // domainPath is a domain and a path, for example example.com/controller.
 func domainPath(value string) []string {

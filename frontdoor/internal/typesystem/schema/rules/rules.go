@@ -64,6 +64,17 @@ func (c *Check) Must(be format.Format, value string, at *field.Path) {
 	}
 }
 
+// Unique adds the errors of texts that a list has more than once.
+func (c *Check) Unique(texts []string, at *field.Path) {
+	seen := make(map[string]bool, len(texts))
+	for i, text := range texts {
+		if seen[text] {
+			c.Duplicate(at.Item(i), text)
+		}
+		seen[text] = true
+	}
+}
+
 // CheckFunc validates several fields of an object together, or compares the object with the
 // stored one. old is nil for a create.
 type CheckFunc func(c *Check, m, old map[string]any, at *field.Path)

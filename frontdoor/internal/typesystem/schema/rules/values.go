@@ -72,6 +72,15 @@ func Texts(m map[string]any, name string) []string {
 	return texts
 }
 
+// TextsOf returns the string in a field of each object.
+func TextsOf(objects []map[string]any, name string) []string {
+	texts := make([]string, len(objects))
+	for i, object := range objects {
+		texts[i] = Text(object, name)
+	}
+	return texts
+}
+
 // Quantity parses a quantity that Prepare has checked.
 func Quantity(value any) resource.Quantity {
 	s, _ := value.(string)

@@ -78,19 +78,7 @@ var ipcParameters = map[string]bool{"kernel.sem": true, "kernel.shmall": true, "
 
 // uniqueGates checks that scheduling gates have different names.
 func uniqueGates(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	unique(c, rules.Objects(m, "schedulingGates"), "name", at.Field("schedulingGates"))
-}
-
-// unique checks that the items of a list have different texts in a field.
-func unique(c *rules.Check, items []map[string]any, name string, at *field.Path) {
-	seen := map[string]bool{}
-	for i, item := range items {
-		text := rules.Text(item, name)
-		if seen[text] {
-			c.Duplicate(at.Item(i), text)
-		}
-		seen[text] = true
-	}
+	c.Unique(rules.TextsOf(rules.Objects(m, "schedulingGates"), "name"), at.Field("schedulingGates"))
 }
 
 // claimSource checks that a claim of a pod is either a claim that exists or one made from a
@@ -166,7 +154,7 @@ func gatedPod(c *rules.Check, m, old map[string]any, at *field.Path) {
 
 // resizedOnce checks that each resource of a container has one policy of resizing.
 func resizedOnce(c *rules.Check, m, _ map[string]any, at *field.Path) {
-	unique(c, rules.Objects(m, "resizePolicy"), "resourceName", at.Field("resizePolicy"))
+	c.Unique(rules.TextsOf(rules.Objects(m, "resizePolicy"), "resourceName"), at.Field("resizePolicy"))
 }
 
 // restartRules checks that rules about restarts have a policy.
