@@ -16,7 +16,7 @@ import (
 const (
 	// streamsPerConnection is how many watchers share a connection.
 	streamsPerConnection = 100
-	// One in sampled watchers measures latency.
+	// One in sampled watchers measures latency, and the first ones of the first labels.
 	sampled = 50
 	// GroupLabel is the label of objects that watchers select by: its values are g0, g1 and so on.
 	GroupLabel = "group"
@@ -62,7 +62,7 @@ func (w Watching) Open(ctx context.Context) ([]*WatchGroup, error) {
 		groups[i] = &WatchGroup{watching: w}
 	}
 	for i := range w.Watchers {
-		x := &Watcher{Reader: events.Reader{Sampled: i%sampled == 0, Record: w.Record}}
+		x := &Watcher{Reader: events.Reader{Sampled: i%sampled == 0 || i < min(w.Labels, sampled), Record: w.Record}}
 		if w.Labels > 0 {
 			x.selector = fmt.Sprintf("&labelSelector=%s%%3Dg%d", GroupLabel, i%w.Labels)
 		}
