@@ -47,8 +47,8 @@ func (p *PKI) publicKey(folder string) (string, error) {
 	return user.PublicKey()
 }
 
-// serverConfig is the configuration of one NATS server of a cluster: users identified by
-// nkeys in a separate account, and mutual TLS with clients and the other servers.
+// serverConfig is the configuration of one NATS server: users identified by nkeys in a separate
+// account, and mutual TLS with clients and the other servers, if there are any.
 const serverConfig = `# Written by portico pki. Start the server in this folder, because file names are relative
 # to its working directory. It reloads all files at SIGHUP.
 server_name: %q
@@ -64,7 +64,19 @@ tls {
   timeout: 5
 }
 
-cluster {
+%shub: { publish: { allow: ["changes.>", "hubs.heartbeat"] }, subscribe: { allow: "hubs.heartbeat" } }
+reader: { publish: { deny: ">" }, subscribe: { allow: "changes.>" } }
+
+accounts {
+  PORTICO: {
+    users: [
+%s    ]
+  }
+}
+`
+
+// clusterConfig is the part that servers of a cluster have.
+const clusterConfig = `cluster {
   name: "portico"
   listen: "0.0.0.0:6222"
   # Clients know all servers from --nats-url. The addresses that servers would advertise
@@ -80,15 +92,6 @@ cluster {
   routes: [%s]
 }
 
-hub: { publish: { allow: ["changes.>", "hubs.heartbeat"] }, subscribe: { allow: "hubs.heartbeat" } }
-reader: { publish: { deny: ">" }, subscribe: { allow: "changes.>" } }
-
-accounts {
-  PORTICO: {
-    users: [
-%s    ]
-  }
-}
 `
 
 // writeServerConfigs writes the configuration of every NATS server with the public keys of
@@ -112,7 +115,11 @@ func (p *PKI) writeServerConfigs() error {
 				routes = append(routes, fmt.Sprintf("%q", "tls://"+net.JoinHostPort(other, "6222")))
 			}
 		}
-		content := fmt.Sprintf(serverConfig, host, strings.Join(routes, ", "), users.String())
+		cluster := ""
+		if len(routes) > 0 {
+			cluster = fmt.Sprintf(clusterConfig, strings.Join(routes, ", "))
+		}
+		content := fmt.Sprintf(serverConfig, host, cluster, users.String())
 		if err := p.write(host+"/server.conf", []byte(content)); err != nil {
 			return err
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
 )
 
 // TestUpdateSite changes the names of the front door, adds a NATS server and removes one:
@@ -100,4 +102,36 @@ func TestComplete(t *testing.T) {
 
 func equalSets(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// TestSingleNATSServer: a server without others listens for none until there is a second one.
+func TestSingleNATSServer(t *testing.T) {
+	site := testSite()
+	site.NATSServers = []string{"nats-1"}
+	dir := t.TempDir() + "/pki"
+	if err := Init(dir, site); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := func() *server.Options {
+		options, err := server.ProcessConfigFile(p.path("nats-1/server.conf"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return options
+	}
+	t.Chdir(p.path("nats-1"))
+	if o := written(); o.Cluster.Port != 0 || len(o.Nkeys) == 0 {
+		t.Errorf("%+v, %d users", o.Cluster, len(o.Nkeys))
+	}
+	site.NATSServers = append(site.NATSServers, "nats-2")
+	if _, err := p.UpdateSite(site); err != nil {
+		t.Fatal(err)
+	}
+	if o := written(); o.Cluster.Port != 6222 {
+		t.Errorf("%+v", o.Cluster)
+	}
 }
