@@ -236,9 +236,7 @@ func (h *Handlers) admit(ctx context.Context, w *writeRequest, c *current, d des
 	if managedFields != nil {
 		strategy.Metadata(a.tree)["managedFields"] = managedFields
 	}
-	if w.applies() { // an apply without an effect keeps the managedFields of the current object
-		fieldmanager.Settle(c.tree, a.tree)
-	}
+	fieldmanager.Settle(c.tree, a.tree)
 	a.json, err = tree.WithManagedFields(a.json, strategy.Metadata(a.tree)["managedFields"])
 	return a, err
 }

@@ -7,7 +7,8 @@ import (
 )
 
 // Settle restores the managedFields of the live object if the next one differs only in the
-// times of its entries: after defaulting, the write turned out to change nothing.
+// times of its entries: after defaulting, preparation and admission, the write turned out to
+// change nothing.
 func Settle(live, next map[string]any) {
 	before, after := ownersOf(live), ownersOf(next)
 	if live == nil || len(before) != len(after) || !sameContent(live, next) {
