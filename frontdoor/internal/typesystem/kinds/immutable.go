@@ -12,12 +12,12 @@ func (r *Rules) Changed(m, old map[string]any) map[string]string {
 	}
 	changed := map[string]string{}
 	for _, name := range r.Fixed {
-		if !rules.Same(m[name], old[name]) {
+		if !rules.SameField(m, old, name) {
 			changed[name] = "field is immutable"
 		}
 	}
 	for _, name := range r.Once {
-		if before := old[name]; !rules.Empty(before) && !rules.Same(m[name], before) {
+		if !rules.Empty(old[name]) && !rules.SameField(m, old, name) {
 			changed[name] = "field is immutable once set"
 		}
 	}

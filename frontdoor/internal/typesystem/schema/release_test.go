@@ -385,6 +385,13 @@ func TestLaterChanges(t *testing.T) {
 		"kept target":      {"autoscaling/v1/horizontalpodautoscalers", named + `spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: v1, kind: a, name: b}}`, named + `spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: v1, kind: a, name: c}}`, ""},
 		"other target":     {"autoscaling/v1/horizontalpodautoscalers", named + `spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: v1, kind: a, name: b}}`, named + `spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: v1, kind: c, name: b}}`, "apiVersion must specify API group"},
 		"other address":    {"v1/services", named + `spec: {clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{port: 80}]}`, named + `spec: {clusterIP: 10.0.0.2, clusterIPs: [10.0.0.2], ports: [{port: 80}]}`, `spec.clusterIPs[0]: Invalid value: ["10.0.0.2"]: may not change once set`},
+		"empty label":      {"apps/v1/replicasets", strings.ReplaceAll(set, "{a: b}", `{a: b, e: ""}`) + `}`, strings.Replace(set, "{a: b}", `{a: b}`, 1) + `}`, "spec.selector: Invalid value"},
+		"empty data":       {"v1/configmaps", named + `immutable: true, data: {a: "", b: c}`, named + `immutable: true, data: {b: c}`, "data: Forbidden: field is immutable"},
+		"empty bytes":      {"v1/secrets", named + `immutable: true, data: {b: eA==}`, named + `immutable: true, data: {a: "", b: eA==}`, "data: Forbidden: field is immutable"},
+		"empty parameter":  {"storage.platform.io/v1/storageclasses", cluster + `provisioner: a, parameters: {b: "", c: d}`, cluster + `provisioner: a, parameters: {c: d}`, "parameters: Invalid value"},
+		"empty node label": {"batch/v1/jobs", job + `suspend: false, ` + pods + `, nodeSelector: {c: ""}}}}`, job + `suspend: false, ` + pods + `}}}`, "spec.template: Invalid value"},
+		"empty attribute":  {"v1/persistentvolumes", cluster + `spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], csi: {driver: a, volumeHandle: b, volumeAttributes: {c: ""}}}`,
+			cluster + `spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], csi: {driver: a, volumeHandle: b}}`, "is immutable after creation"},
 		"kept time zone": {"batch/v1/cronjobs", `metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {schedule: "1 * * * *", timeZone: Gone/Zone, jobTemplate: {spec: {` + pods + `}}}}}`,
 			`metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {schedule: "2 * * * *", timeZone: Gone/Zone, jobTemplate: {spec: {` + pods + `}}}}}`, ""},
 	} {

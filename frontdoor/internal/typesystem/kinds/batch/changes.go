@@ -32,7 +32,7 @@ func jobChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 		}
 	}
 	for _, name := range immutable {
-		if !rules.Same(spec[name], before[name]) || name == "managedBy" && spec[name] != before[name] { // "" is not none
+		if !rules.SameField(spec, before, name) || name == "managedBy" && spec[name] != before[name] { // "" is not none
 			c.Invalid(at.Field(name), spec[name], "field is immutable")
 		}
 	}

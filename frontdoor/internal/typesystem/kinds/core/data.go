@@ -49,7 +49,7 @@ func immutableData(c *rules.Check, m, old map[string]any, at *field.Path) {
 		return
 	}
 	for _, name := range [...]string{"immutable", "data", "binaryData"} {
-		if !rules.Same(m[name], old[name]) {
+		if !rules.SameField(m, old, name) {
 			c.Forbidden(at.Field(name), "field is immutable when `immutable` is set")
 		}
 	}

@@ -91,7 +91,7 @@ func volumeChanges(c *rules.Check, m, old map[string]any, at *field.Path) {
 		return
 	}
 	for _, name := range sources {
-		if !rules.Same(m[name], old[name]) && !onlyExpands(m, old, name) {
+		if !rules.SameField(m, old, name) && !onlyExpands(m, old, name) {
 			c.Forbidden(at.Field("persistentvolumesource"), "spec.persistentvolumesource is immutable after creation")
 			break
 		}

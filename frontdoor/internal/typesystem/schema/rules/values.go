@@ -104,15 +104,27 @@ func Empty(value any) bool {
 	return false // an empty object counts as present
 }
 
-// Same reports whether two values are equal; absent equals empty at any depth.
-func Same(a, b any) bool {
+// byKey are the fields whose keys clients choose: a key with an empty text is not an absent one.
+// Fields of other types with the same names have no texts, or distinguish an empty text, too.
+var byKey = map[string]bool{"annotations": true, "attachmentMetadata": true, "binaryData": true, "data": true, "deprecatedTopology": true, "labels": true,
+	"matchLabels": true, "nodeSelector": true, "options": true, "parameters": true, "selector": true, "unverifiedUserAnnotations": true,
+	"userAnnotations": true, "volumeAttributes": true}
+
+// SameField reports whether a field of two objects is equal; absent equals empty at any depth,
+// but for keys that clients choose.
+func SameField(a, b map[string]any, name string) bool { return same(a[name], b[name], byKey[name]) }
+
+// Same is SameField for values that are not maps of texts themselves.
+func Same(a, b any) bool { return same(a, b, false) }
+
+func same(a, b any, keyed bool) bool {
 	if Empty(a) || Empty(b) {
 		return Empty(a) && Empty(b)
 	}
 	switch x := a.(type) {
 	case map[string]any:
 		y, ok := b.(map[string]any)
-		return ok && within(x, y) && noneBeyond(y, x)
+		return ok && within(x, y, keyed) && noneBeyond(y, x, keyed)
 	case []any:
 		y, ok := b.([]any)
 		if !ok || len(x) != len(y) {
@@ -131,9 +143,9 @@ func Same(a, b any) bool {
 }
 
 // within reports whether all members of x are the same in y.
-func within(x, y map[string]any) bool {
+func within(x, y map[string]any, keyed bool) bool {
 	for name, value := range x {
-		if !Same(value, y[name]) {
+		if keyed && value == "" && y[name] != "" || !SameField(x, y, name) {
 			return false
 		}
 	}
@@ -141,9 +153,9 @@ func within(x, y map[string]any) bool {
 }
 
 // noneBeyond reports whether the members of y that x does not have are empty.
-func noneBeyond(y, x map[string]any) bool {
+func noneBeyond(y, x map[string]any, keyed bool) bool {
 	for name, value := range y {
-		if _, ok := x[name]; !ok && !Empty(value) {
+		if _, ok := x[name]; !ok && (keyed && value == "" || !Empty(value)) {
 			return false
 		}
 	}
