@@ -115,7 +115,7 @@ func (r *Choice) check(c *rules.Check, m map[string]any, at *field.Path) {
 	}
 	for _, name := range r.Of {
 		if name != "" && name != mine && m[name] != nil && known {
-			c.Forbidden(at.Field(name), "may not be specified when "+r.By+" is "+chosen)
+			c.Forbidden(at.Field(name), cmp.Or(r.Surplus, "may not be specified when "+r.By+" is "+chosen))
 		}
 	}
 }
