@@ -98,6 +98,9 @@ func (w *walker) variants(f field) []variant {
 		all = append(all, variant{"empty", object{}}, variant{"text", "x"})
 		if s.AdditionalProperties != nil {
 			all = append(all, variant{"odd-key", object{"Not/Valid !": w.sample("", s.AdditionalProperties)}}, variant{"null-value", object{"a": nil}})
+			if values := w.portico.Resolve(s.AdditionalProperties); values != nil && values.Type == "string" {
+				all = append(all, variant{"empty-value", object{"more": ""}}) // a merge patch adds the key
+			}
 		}
 	}
 	return all
