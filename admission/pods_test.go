@@ -204,3 +204,45 @@ func TestVolumes(t *testing.T) {
 		}
 	}
 }
+
+// TestTopologyLabels: from release 1.36 on, a pod has the labels of its node that say where that is, over its own.
+func TestTopologyLabels(t *testing.T) {
+	c := cluster(t)
+	c.Put(t, core("nodes"), `{metadata: {name: n1, labels: {topology.platform.io/zone: z, topology.platform.io/region: r, topology.platform.io/rack: k}}}`)
+	c.Put(t, core("nodes"), `{metadata: {name: bare, labels: {a: b}}}`)
+	bound := func(labels, kind, node string) services.AdmissionRequest {
+		r := createOf("", "pods", `{"metadata":{"name":"c"`+labels+`},"target":{"kind":"`+kind+`","name":"`+node+`"}}`)
+		r.Subresource, r.Kind = "binding", "Binding"
+		return r
+	}
+	pod := func(spec string) services.AdmissionRequest { return createOf("", "pods", `{"metadata":{},"spec":{`+spec+`}}`) }
+	changed := updateOf("pods", `{"metadata":{},"spec":{"nodeName":"n1"}}`, `{"metadata":{},"spec":{"nodeName":"n1"}}`)
+	anywhere := bound("", "Node", "n1")
+	anywhere.Resource, anywhere.Subresource = "bindings", ""
+	const place = `"topology.platform.io/region":"r","topology.platform.io/zone":"z"`
+	cases := []struct {
+		request services.AdmissionRequest
+		want    string
+	}{
+		{bound(`,"labels":{"topology.platform.io/zone":"other","x":"y"}`, "Node", "n1"), `{"metadata":{"labels":{` + place + `,"x":"y"},"name":"c"},"target":{"kind":"Node","name":"n1"}}`},
+		{bound(`,"labels":{`+place+`}`, "Node", "n1"), ""},
+		{bound("", "", "n1"), ""},
+		{bound("", "Node", "none"), ""},
+		{bound("", "Node", "bare"), ""},
+		{anywhere, ""},
+		{pod(`"nodeName":"n1"`), `{"metadata":{"labels":{` + place + `}},"spec":{"nodeName":"n1"}}`},
+		{pod(""), ""},
+		{changed, ""},
+	}
+	a, off, earlier := started(t, c, append(only(), emulate136)...), started(t, c, append(only(), emulate136, "--disable-admission-plugins=PodTopologyLabels")...), started(t, c, only()...)
+	for _, x := range cases {
+		if got := mutated(t, a, x.request, ""); got != x.want {
+			t.Errorf("%s %s/%s %s: %s, want %s", x.request.Operation, x.request.Resource, x.request.Subresource, x.request.Object, got, x.want)
+		}
+		for name, none := range map[string]services.Admission{"without the plugin": off, "at 1.21": earlier} {
+			if got := mutated(t, none, x.request, ""); got != "" {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
+	}
+}

@@ -158,7 +158,7 @@ func Table(e Environment) []Plugin {
 		{Name: "AlwaysDeny", Deprecated: true, Validate: alwaysDeny},
 	}
 	if converts.policies != nil {
-		table = e.insertPolicies(table, converts.policies)
+		table = e.insertLater(table, converts.policies)
 	}
 	if v.Behaviour.DenyEscalatingExec {
 		table = append(table, Plugin{Name: "DenyEscalatingExec", Deprecated: true, Validate: escalatingExec{e.Store}.validate})
@@ -182,11 +182,15 @@ func (e Environment) mutator(labels match.Labels) *policy.Mutator {
 		Labels: labels, Expressions: e.Expressions, Vocabulary: e.Vocabulary})
 }
 
-// insertPolicies inserts the plugins of policies before those of webhooks.
-func (e Environment) insertPolicies(table []Plugin, mutator *policy.Mutator) []Plugin {
+// insertLater inserts the plugins that release 1.36 has and earlier ones do not: those of policies before
+// those of webhooks.
+func (e Environment) insertLater(table []Plugin, mutator *policy.Mutator) []Plugin {
+	v := e.Vocabulary
+	topology := topologyLabels{store: e.Store, labels: []string{v.Qualified("topology", "zone"), v.Qualified("topology", "region")}}
 	policies := policy.New(policy.Config{Policies: e.Policies, Bindings: e.PolicyBindings, Custom: e.CustomTypes, Store: e.Store,
 		Labels: mutator.Labels, Expressions: e.Expressions, Vocabulary: e.Vocabulary})
 	at := func(name string) int { return slices.IndexFunc(table, func(p Plugin) bool { return p.Name == name }) }
+	table = slices.Insert(table, at("converter"), Plugin{Name: "PodTopologyLabels", Default: true, Concerns: about("", "pods"), Mutate: topology.mutate})
 	table = slices.Insert(table, at("MutatingAdmissionWebhook"), Plugin{Name: "MutatingAdmissionPolicy", Default: true, Concerns: mutator.Concerns, Mutate: mutator.Mutate})
 	return slices.Insert(table, at("ValidatingAdmissionWebhook"), Plugin{Name: "ValidatingAdmissionPolicy", Default: true, Final: true, Concerns: policies.Concerns, Validate: policies.Validate})
 }
