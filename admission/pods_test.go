@@ -215,7 +215,9 @@ func TestTopologyLabels(t *testing.T) {
 		r.Subresource, r.Kind = "binding", "Binding"
 		return r
 	}
-	pod := func(spec string) services.AdmissionRequest { return createOf("", "pods", `{"metadata":{},"spec":{`+spec+`}}`) }
+	pod := func(spec string) services.AdmissionRequest {
+		return createOf("", "pods", `{"metadata":{},"spec":{`+spec+`}}`)
+	}
 	changed := updateOf("pods", `{"metadata":{},"spec":{"nodeName":"n1"}}`, `{"metadata":{},"spec":{"nodeName":"n1"}}`)
 	anywhere := bound("", "Node", "n1")
 	anywhere.Resource, anywhere.Subresource = "bindings", ""
