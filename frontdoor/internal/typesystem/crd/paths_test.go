@@ -220,6 +220,29 @@ func TestPublishedPaths(t *testing.T) {
 	}
 }
 
+// TestOperationIDs: ids of operations, of which clients make names of functions, have no dots and hyphens.
+func TestOperationIDs(t *testing.T) {
+	for group, want := range map[string][2]string{
+		"queue.x-k8s.io":     {"readQueueXK8sIoV1NamespacedMyWidget", "queueXK8sIo_v1"},
+		"my-app.example.com": {"readMyAppExampleComV1NamespacedMyWidget", "myAppExampleCom_v1"},
+	} {
+		w := newWorld(t, vocabulary.K8s())
+		widgets := w.widgets(t, `{type: object}`)
+		set(widgets, "widgets."+group, "metadata", "name")
+		set(widgets, group, "spec", "group")
+		set(widgets, map[string]any{"plural": "widgets", "kind": "My-Widget"}, "spec", "names")
+		documents := discovery.New(discovery.Options{Catalogue: w.add(t, widgets).types, Vocabulary: w.vocabulary, Version: discovery.Version(release.V121)})
+		answer := httptest.NewRecorder()
+		if err := documents.Serve(answer, httptest.NewRequest("GET", "/openapi/v3/apis/"+group+"/v1", nil)); err != nil {
+			t.Fatal(err)
+		}
+		get, _, _ := unstructured.NestedMap(decode(t, answer.Body.String()), "paths", "/apis/"+group+"/v1/namespaces/{namespace}/widgets/{name}", "get")
+		if tags, _ := get["tags"].([]any); get["operationId"] != want[0] || len(tags) != 1 || tags[0] != want[1] {
+			t.Errorf("%s: %v %v, want %v", group, get["operationId"], tags, want)
+		}
+	}
+}
+
 func TestScaleStandsWhereTheDefinitionSays(t *testing.T) {
 	w := newWorld(t, vocabulary.K8s())
 	w = w.add(t, w.widgets(t, `{type: object, x-preserve-unknown-fields: true}`,

@@ -269,7 +269,7 @@ func (d *describer) operation(c call) *spec.Operation {
 	group := d.groupName(d.t.Group)
 	return &spec.Operation{
 		OperationProps: spec.OperationProps{
-			ID: c.verb + group + capital(d.t.Version) + c.of, Tags: []string{lower(group) + "_" + d.t.Version}, Description: c.text,
+			ID: c.verb + group + identifier(d.t.Version) + identifier(c.of), Tags: []string{tag(group, d.t.Version)}, Description: c.text,
 			Consumes: c.takes, Produces: c.gives, Schemes: schemes, Parameters: c.with, Responses: responses(c.answer, c.codes...),
 		},
 		VendorExtensible: spec.VendorExtensible{Extensions: spec.Extensions{

@@ -39,8 +39,11 @@ func (b *Builder) groupPage(group string) page {
 // versionPage returns the page of the group version of a type.
 func (b *Builder) versionPage(t *catalogue.Type) page {
 	name := b.groupName(t.Group)
-	return page{tag: lower(name) + "_" + t.Version, id: "get" + name + capital(t.Version) + "APIResources", text: "Returns the resources of the group version.", kind: "APIResourceList"}
+	return page{tag: tag(name, t.Version), id: "get" + name + identifier(t.Version) + "APIResources", text: "Returns the resources of the group version.", kind: "APIResourceList"}
 }
+
+// tag returns the tag of the operations of a group version, by the group's name in operation ids.
+func tag(group, version string) string { return lower(group) + "_" + lower(identifier(version)) }
 
 // discovery describes a page.
 func (d *document) discovery(path string, p page) {
@@ -70,11 +73,17 @@ func (b *Builder) groupName(group string) string {
 	if group == "" {
 		return "Core"
 	}
-	var name string
-	for part := range strings.SplitSeq(strings.TrimSuffix(b.Vocabulary.ShortGroup(group), "."), ".") {
-		name += capital(part)
+	return identifier(b.Vocabulary.ShortGroup(group))
+}
+
+// identifier returns a name as part of an operation id, of which clients derive the names of
+// functions: without dots and hyphens, and each part begins with a capital.
+func identifier(name string) string {
+	var all strings.Builder
+	for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '.' || r == '-' }) {
+		all.WriteString(capital(part))
 	}
-	return name
+	return all.String()
 }
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
