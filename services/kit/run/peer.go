@@ -16,6 +16,7 @@ import (
 
 	"github.com/portico-platform/portico/services/kit/run/breaker"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
+	"github.com/portico-platform/portico/services/kit/run/rpcserver"
 	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/rpc/window"
 )
@@ -59,8 +60,8 @@ func (n *Node) DialPeer(service string, repeatable func(method string) bool, opt
 		grpc.WithTransportCredentials(n.process.transport.identity.Client(service)),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithIdleTimeout(0),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveEvery, Timeout: keepaliveWait, PermitWithoutStream: true}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(rpcserver.MaxAnswer), grpc.MaxCallSendMsgSize(rpcserver.MaxRequest)),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: rpcserver.KeepaliveEvery, Timeout: rpcserver.KeepaliveWait, PermitWithoutStream: true}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
 			MinConnectTimeout: 5 * time.Second,

@@ -18,7 +18,7 @@ import (
 func listenForStatus(address string, n *Node) (*plain.Server, error) {
 	router := routes.New()
 	n.routes(router, true)
-	server, err := plain.Listen(address, router)
+	server, err := plain.Listen(address, router, n.Log)
 	if err != nil {
 		return nil, fmt.Errorf("--status-address: %w", err)
 	}

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"slices"
 	"time"
@@ -11,28 +12,15 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/keepalive"
 
-	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/run/accept"
 	"github.com/portico-platform/portico/services/kit/run/expiry"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
-	"github.com/portico-platform/portico/services/rpc/window"
+	"github.com/portico-platform/portico/services/kit/run/rpcserver"
 )
 
-const (
-	// maxMessage bounds a message in either direction, in bytes. The largest are pages of
-	// lists.
-	maxMessage = 64 << 20
-	// callWorkers is how many calls at a time need no new goroutine, whose stack would grow.
-	callWorkers = 32
-	// drainTimeout bounds the wait for calls in progress at a stop.
-	drainTimeout = 5 * time.Second
-	// Idle connections are probed, so that a lost peer is detected within seconds.
-	keepaliveEvery = 10 * time.Second
-	keepaliveWait  = 5 * time.Second
-	// connectionAge makes clients reconnect and resolve new replicas from time to time.
-	connectionAge = 10 * time.Minute
-)
+// drainTimeout bounds the wait for calls in progress at a stop.
+const drainTimeout = 5 * time.Second
 
 // peerFlags registers the flags for offering contracts to other processes and for mutual
 // TLS.
@@ -54,6 +42,7 @@ type transport struct {
 	server   *grpc.Server // nil without --rpc-address
 	health   *health.Server
 	listener net.Listener
+	log      *slog.Logger
 }
 
 // newTransport reads the flags that peerFlags registered.
@@ -80,9 +69,8 @@ func newTransport(s *settings, n Node) (*transport, error) {
 		return nil, Usagef("--peer-ca-file, --peer-cert-file, --peer-key-file: %v", err)
 	}
 	if c.address != "" {
-		log := s.log("rpc")
-		c.server = newServer(c.identity, []grpc.UnaryServerInterceptor{measured(n.Metrics),
-			guard{services.Callers(), s.vocabulary, log}.intercept, n.Tracer.Continued, recovered(log)})
+		c.log = s.log("rpc")
+		c.server = rpcserver.New(rpcserver.Config{Identity: c.identity, Vocabulary: s.vocabulary, Metrics: n.Metrics, Continued: n.Tracer.Continued, Log: c.log})
 		c.health = health.NewServer()
 		healthpb.RegisterHealthServer(c.server, c.health)
 	}
@@ -109,7 +97,7 @@ func (c *transport) listen(fail func(error)) (err error) {
 	if c.server == nil {
 		return nil
 	}
-	if c.listener, err = net.Listen("tcp", c.address); err != nil {
+	if c.listener, err = accept.Listen(c.address, accept.Clients(), c.log); err != nil {
 		return fmt.Errorf("--rpc-address: %w", err)
 	}
 	for name := range c.server.GetServiceInfo() {
@@ -143,20 +131,4 @@ func (c *transport) stop(ctx context.Context) {
 		c.server.Stop()
 		<-drained
 	}
-}
-
-// newServer returns the process's gRPC server. Its interceptors, outermost first:
-// measured, so that refused calls count too; the guard, before any code of a service;
-// continued, so that refused callers make no spans; recovered, around that code only.
-func newServer(i *peertls.Identity, interceptors []grpc.UnaryServerInterceptor) *grpc.Server {
-	streams := make([]grpc.StreamServerInterceptor, len(interceptors))
-	for i, intercept := range interceptors {
-		streams[i] = streamed(intercept)
-	}
-	return grpc.NewServer(append(window.Server(), grpc.Creds(i.Server()),
-		grpc.ChainUnaryInterceptor(interceptors...), grpc.ChainStreamInterceptor(streams...), grpc.NumStreamWorkers(callWorkers),
-		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveEvery, Timeout: keepaliveWait, MaxConnectionAge: connectionAge, MaxConnectionAgeGrace: time.Minute}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveEvery / 2, PermitWithoutStream: true}),
-	)...)
 }

@@ -5,9 +5,12 @@ package plain
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/portico-platform/portico/services/kit/run/accept"
 )
 
 // Server serves pages on an address of its own.
@@ -16,16 +19,26 @@ type Server struct {
 	server   *http.Server
 }
 
+const (
+	// maxConnections bounds the connections, which are not counted among those of clients: whoever
+	// operates the process gets its pages also while clients take all of theirs.
+	maxConnections = 64
+	// idleTimeout is how long a connection is kept without a request.
+	idleTimeout = time.Minute
+	// maxHeaders bounds the headers of a request, in bytes.
+	maxHeaders = 16 << 10
+)
+
 // Listen listens on an address. Without one the server does nothing.
-func Listen(address string, pages http.Handler) (*Server, error) {
+func Listen(address string, pages http.Handler, log *slog.Logger) (*Server, error) {
 	if address == "" {
 		return &Server{}, nil
 	}
-	listener, err := net.Listen("tcp", address)
+	listener, err := accept.Listen(address, accept.NewSeats(maxConnections), log)
 	if err != nil {
 		return nil, err
 	}
-	return &Server{listener, &http.Server{Handler: pages, ReadHeaderTimeout: 10 * time.Second}}, nil
+	return &Server{listener, &http.Server{Handler: pages, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaders}}, nil
 }
 
 // Address returns the address, or "" if there is none.

@@ -1,4 +1,4 @@
-package run
+package rpcserver
 
 import (
 	"context"
@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -47,6 +49,18 @@ type guard struct {
 	callers    map[string][]services.Caller
 	vocabulary vocabulary.Vocabulary
 	log        *slog.Logger
+	sometimes  *rate.Sometimes // for the log: a peer may make any number of calls
+}
+
+// admit implements tap.ServerInHandle. It refuses calls before anything of their request is read.
+// It must not block.
+func (g guard) admit(ctx context.Context, call *tap.Info) (context.Context, error) {
+	names := callerNames(ctx)
+	if g.mayCall(names, call.FullMethodName) {
+		return ctx, nil
+	}
+	g.sometimes.Do(func() { g.log.Warn("call refused", "method", call.FullMethodName, "caller", names) })
+	return ctx, status.Errorf(codes.PermissionDenied, "%q may not call %s", names, call.FullMethodName)
 }
 
 func (g guard) intercept(ctx context.Context, r any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
@@ -54,7 +68,9 @@ func (g guard) intercept(ctx context.Context, r any, info *grpc.UnaryServerInfo,
 	part, ok := g.allow(names, info.FullMethod, r)
 	if !ok {
 		subject, _ := typeOf(r)
-		g.log.WarnContext(tracing.OfCaller(ctx), "call refused", "method", info.FullMethod, "caller", names, "resource", subject.String())
+		g.sometimes.Do(func() {
+			g.log.WarnContext(tracing.OfCaller(ctx), "call refused", "method", info.FullMethod, "caller", names, "resource", subject.String())
+		})
 		return nil, status.Errorf(codes.PermissionDenied, "%q may not call %s for %q", names, info.FullMethod, subject.String())
 	}
 	if part != "" {
@@ -67,14 +83,9 @@ func (g guard) intercept(ctx context.Context, r any, info *grpc.UnaryServerInfo,
 // /portico.v1.Store/Get, for the resource type of the request. part is the field that the
 // caller may change; empty means any.
 func (g guard) allow(names []string, fullMethod string, request any) (part string, ok bool) {
-	service, method, _ := strings.Cut(strings.TrimPrefix(fullMethod, "/"), "/")
-	if service == healthpb.Health_ServiceDesc.ServiceName {
+	callers, everybody := g.callersOf(fullMethod)
+	if everybody {
 		return "", len(names) > 0
-	}
-	contract := service[strings.LastIndexByte(service, '.')+1:]
-	callers, found := g.callers[contract+"/"+method]
-	if !found {
-		callers = g.callers[contract]
 	}
 	for _, c := range callers {
 		if !slices.Contains(names, c.Service) || !g.covers(c, request) {
@@ -86,6 +97,26 @@ func (g guard) allow(names []string, fullMethod string, request any) (part strin
 		part, ok = c.Part, true
 	}
 	return part, ok
+}
+
+// callersOf returns who may call a method; everybody is true if every service may.
+func (g guard) callersOf(fullMethod string) (callers []services.Caller, everybody bool) {
+	service, method, _ := strings.Cut(strings.TrimPrefix(fullMethod, "/"), "/")
+	if service == healthpb.Health_ServiceDesc.ServiceName {
+		return nil, method == "Check"
+	}
+	contract := service[strings.LastIndexByte(service, '.')+1:]
+	callers, found := g.callers[contract+"/"+method]
+	if !found {
+		callers = g.callers[contract]
+	}
+	return callers, false
+}
+
+// mayCall reports whether a caller with these names may make some request of a method.
+func (g guard) mayCall(names []string, fullMethod string) bool {
+	callers, everybody := g.callersOf(fullMethod)
+	return everybody && len(names) > 0 || slices.ContainsFunc(callers, func(c services.Caller) bool { return slices.Contains(names, c.Service) })
 }
 
 // covers reports whether a caller may name the resource type of a request; a caller whose

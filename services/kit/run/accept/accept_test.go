@@ -1,0 +1,168 @@
+package accept
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// output is a log that tests read.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) count(what string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.Count(o.text.String(), what)
+}
+
+// accepted returns the connections that a port accepts, until it is closed.
+func accepted(l net.Listener) <-chan net.Conn {
+	all := make(chan net.Conn)
+	go func() {
+		defer close(all)
+		for {
+			c, err := l.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err == nil {
+				all <- c
+			}
+		}
+	}()
+	return all
+}
+
+func dial(t *testing.T, l net.Listener) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// TestSeats: two ports share seats; clients beyond them wait, and are served once others leave.
+func TestSeats(t *testing.T) {
+	var log output
+	seats := NewSeats(3)
+	var ports [2]net.Listener
+	var served [2]<-chan net.Conn
+	for i := range ports {
+		l, err := Listen("127.0.0.1:0", seats, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		ports[i], served[i] = l, accepted(l)
+	}
+	dial(t, ports[0])
+	dial(t, ports[0])
+	first, second := <-served[0], <-served[0]
+	for range 20 {
+		dial(t, ports[0])
+	}
+	for end := time.Now().Add(10 * time.Second); log.count("new connections wait") == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("no log")
+		}
+	}
+	select {
+	case <-served[0]:
+		t.Fatal("a connection without a seat")
+	default:
+	}
+	if err := errors.Join(first.Close(), second.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Close() // again: it has one seat only
+	for range 20 {
+		c := <-served[0]
+		if got := len(seats); got > cap(seats) {
+			t.Fatalf("%d connections", got)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dial(t, ports[1])
+	if err := (<-served[1]).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := log.count("new connections wait"); n > 2 {
+		t.Errorf("%d lines for two ports", n)
+	}
+	for i, l := range ports {
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for range served[i] {
+		}
+	}
+	if len(seats) != 0 {
+		t.Errorf("%d seats are taken by nobody", len(seats))
+	}
+}
+
+// failing is a port whose first connections cannot be accepted.
+type failing struct {
+	net.Listener
+	left int
+}
+
+func (f *failing) Accept() (net.Conn, error) {
+	if f.left--; f.left >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	}
+	return f.Listener.Accept()
+}
+
+// TestErrorsAreLogged: an error is logged once per interval, keeps no seat, and the port goes on.
+func TestErrorsAreLogged(t *testing.T) {
+	var log output
+	l, err := Listen("127.0.0.1:0", NewSeats(2), slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := l.(*listener)
+	port.Listener = &failing{port.Listener, 50}
+	served := accepted(l)
+	client := dial(t, l)
+	server := <-served
+	if n := log.count("too many open files"); n != 1 {
+		t.Errorf("%d lines", n)
+	}
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+}
+
+func TestForClients(t *testing.T) {
+	for descriptors, want := range map[uint64]int{64: 32, 128: 96, 256: 192, 1024: 768, 1 << 20: 3 << 18, math.MaxUint64: math.MaxInt32} {
+		if got := forClients(descriptors); got != want {
+			t.Errorf("%d descriptors: got %d, want %d", descriptors, got, want)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package rpcserver
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/portico-platform/portico/services/kit/run/peertls"
+	pb "github.com/portico-platform/portico/services/rpc/porticov1"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// counted is a port that counts what it receives.
+type counted struct {
+	net.Listener
+	received atomic.Int64
+}
+
+func (l *counted) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return countedConn{c, &l.received}, err
+}
+
+type countedConn struct {
+	net.Conn
+	received *atomic.Int64
+}
+
+func (c countedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.received.Add(int64(n))
+	return n, err
+}
+
+// store accepts every write.
+type store struct{ pb.UnimplementedStoreServer }
+
+func (store) Create(context.Context, *pb.CreateRequest) (*pb.Object, error) { return &pb.Object{}, nil }
+
+// served starts a server of a store.
+func served(t *testing.T, a *peertls.Authority) *counted {
+	t.Helper()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &counted{Listener: inner}
+	s := New(Config{Identity: identity(t, a, "store"), Vocabulary: vocabulary.Platform(), Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
+		Continued: func(ctx context.Context, r any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) { return next(ctx, r) }})
+	pb.RegisterStoreServer(s, store{})
+	healthpb.RegisterHealthServer(s, health.NewServer())
+	t.Cleanup(s.Stop)
+	go func() { _ = s.Serve(l) }()
+	return l
+}
+
+func newAuthority(t *testing.T) *peertls.Authority {
+	t.Helper()
+	a, err := peertls.NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func identity(t *testing.T, a *peertls.Authority, name string) *peertls.Identity {
+	t.Helper()
+	files, err := a.Issue(t.TempDir(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := peertls.Load(files, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func connected(t *testing.T, a *peertls.Authority, name string, l net.Listener) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(), grpc.WithTransportCredentials(identity(t, a, name).Client("store")),
+		grpc.WithStaticStreamWindowSize(1<<20), grpc.WithStaticConnWindowSize(1<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// TestRefusedCallsAreNotRead: of a call that its caller may not make, the server reads no more than
+// the window of a stream, and keeps nothing.
+func TestRefusedCallsAreNotRead(t *testing.T) {
+	a := newAuthority(t)
+	l := served(t, a)
+	stolen := connected(t, a, "authn", l)
+	request := &pb.CreateRequest{Content: &pb.Content{Json: make([]byte, MaxRequest-1<<10)}}
+	const calls = 4
+	for range calls {
+		if _, err := pb.NewStoreClient(stolen).Create(t.Context(), request); status.Code(err) != codes.PermissionDenied {
+			t.Fatal(err)
+		}
+	}
+	if got := l.received.Load(); got > calls*2<<20 {
+		t.Errorf("%d bytes of %d were read", got, calls*MaxRequest)
+	}
+	if _, err := pb.NewStoreClient(connected(t, a, "frontdoor", l)).Create(t.Context(), request); err != nil {
+		t.Errorf("the front door: %v", err)
+	}
+	request.Content.Json = make([]byte, MaxRequest+1)
+	if _, err := pb.NewStoreClient(connected(t, a, "frontdoor", l)).Create(t.Context(), request); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("a request that is too large: %v", err)
+	}
+}
+
+// TestHealthForEveryService: every service may ask for the health, and nobody may wait for changes
+// of it, which takes a stream for as long as the caller likes.
+func TestHealthForEveryService(t *testing.T) {
+	a := newAuthority(t)
+	client := healthpb.NewHealthClient(connected(t, a, "admission", served(t, a)))
+	if _, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil {
+		t.Error(err)
+	}
+	watch, err := client.Watch(t.Context(), &healthpb.HealthCheckRequest{})
+	if err == nil {
+		_, err = watch.Recv()
+	}
+	if status.Code(err) != codes.PermissionDenied {
+		t.Errorf("a watch: %v", err)
+	}
+}
+
+// TestAnnouncedLimits: the server announces how many calls a connection may have, and how large
+// their headers may be.
+func TestAnnouncedLimits(t *testing.T) {
+	a := newAuthority(t)
+	l := served(t, a)
+	conn, err := tls.Dial("tcp", l.Addr().String(), identity(t, a, "authn").ClientConfig("store", "h2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
+		t.Fatal(err)
+	}
+	framer := http2.NewFramer(conn, conn)
+	if err := framer.WriteSettings(); err != nil {
+		t.Fatal(err)
+	}
+	frame, err := framer.ReadFrame()
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings, ok := frame.(*http2.SettingsFrame)
+	if !ok {
+		t.Fatalf("got %v", frame)
+	}
+	for id, want := range map[http2.SettingID]uint32{http2.SettingMaxConcurrentStreams: maxCalls, http2.SettingMaxHeaderListSize: maxHeaders} {
+		if got, _ := settings.Value(id); got != want {
+			t.Errorf("%v: got %d, want %d", id, got, want)
+		}
+	}
+}
