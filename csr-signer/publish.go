@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,11 +11,11 @@ import (
 
 	"github.com/spf13/pflag"
 	"golang.org/x/crypto/ocsp"
-	"golang.org/x/net/netutil"
 	"k8s.io/utils/clock"
 
 	"github.com/portico-platform/portico/csr-signer/internal/responder"
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/run/accept"
 	"github.com/portico-platform/portico/services/kit/worker"
 )
 
@@ -78,7 +77,7 @@ func (p publication) start(n *run.Node, ca *authority, known *revocations) error
 	if err := answers.Init(n.Metrics); err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", p.address)
+	listener, err := accept.Listen(p.address, accept.NewSeats(maxConnections), n.Log)
 	if err != nil {
 		return fmt.Errorf("--revocation-status-address: %w", err)
 	}
@@ -90,7 +89,7 @@ func (p publication) start(n *run.Node, ca *authority, known *revocations) error
 	})
 	worker.Go(n, "signing revocation lists", answers.Run)
 	n.Go("serving revocation lists", func(context.Context) error {
-		if err := server.Serve(netutil.LimitListener(listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return err
 		}
 		return nil

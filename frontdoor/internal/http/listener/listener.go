@@ -15,6 +15,7 @@ import (
 
 	"github.com/portico-platform/portico/services/kit/keypair"
 	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/services/kit/run/accept"
 	"github.com/portico-platform/portico/services/kit/run/expiry"
 )
 
@@ -67,7 +68,7 @@ func (s *Settings) Open(log *slog.Logger, watch func(expiry.Source), others Prot
 		}
 		return named(), nil
 	}
-	plain, err := net.Listen("tcp", net.JoinHostPort(s.BindAddress, strconv.Itoa(s.port)))
+	plain, err := accept.Listen(net.JoinHostPort(s.BindAddress, strconv.Itoa(s.port)), accept.Clients(), log)
 	if err != nil {
 		return nil, err
 	}
