@@ -2,6 +2,7 @@ package watchhub
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -134,6 +135,112 @@ func TestKeysAreReplacedOnSchedule(t *testing.T) {
 	}
 	cancel()
 	<-done
+}
+
+// clockKey is a key in etcd, as a hub with any clock writes it.
+type clockKey struct {
+	Secret   []byte    `json:"secret"`
+	Made     time.Time `json:"made"`
+	Replaced time.Time `json:"replaced,omitzero"`
+}
+
+// writeKeys replaces the keys in etcd and returns their IDs.
+func writeKeys(t *testing.T, etcd *testbed.Etcd, list ...clockKey) (ids []seal.ID) {
+	t.Helper()
+	for i := range list {
+		if list[i].Secret == nil {
+			list[i].Secret = seal.NewSecret()
+		}
+		m, err := seal.NewMaster(list[i].Secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, m.ID())
+	}
+	value, err := json.Marshal(list)
+	if err == nil {
+		_, err = etcd.Put(t.Context(), keys.Path, string(value))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+// lifetimes returns how long each key is accepted, by their IDs.
+func lifetimes(t *testing.T, k *keys.Keys, read seal.ID) map[seal.ID]time.Duration {
+	t.Helper()
+	found := map[seal.ID]time.Duration{}
+	for end := time.Now().Add(followTimeout); ; {
+		accepted, err := k.Accepted(t.Context(), read[:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range accepted {
+			found[a.ID()] = a.Lifetime
+		}
+		if _, ok := found[read]; ok {
+			return found
+		}
+		if time.Now().After(end) {
+			t.Fatal("the keys are not read")
+		}
+		clear(found)
+	}
+}
+
+// TestClocksOfHubsDiffer: the clock of the hub that replaces a key decides neither how long another
+// hub accepts it, nor when that one replaces the next.
+func TestClocksOfHubsDiffer(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, skew := range map[string]time.Duration{"ahead": day, "behind": -day} {
+		t.Run(name, func(t *testing.T) {
+			etcd := testbed.StartEtcd(t)
+			start := func(every time.Duration) *keys.Keys {
+				ctx, cancel := context.WithCancel(t.Context())
+				k, done := keys.New(etcd.Client, every, slog.New(slog.DiscardHandler)), make(chan struct{})
+				go func() { defer close(done); k.Run(ctx) }()
+				t.Cleanup(func() { cancel(); <-done })
+				<-k.Ready()
+				return k
+			}
+			other := time.Now().Add(skew)
+			first := clockKey{Secret: seal.NewSecret(), Made: other.Add(-time.Hour)}
+			old := writeKeys(t, etcd, first)[0]
+			k := start(10 * day)
+			first.Replaced = other
+			current := writeKeys(t, etcd, first, clockKey{Made: other})[1]
+			if got, ok := lifetimes(t, k, current)[old]; !ok || got <= keys.Overlap/2 || got > keys.Overlap {
+				t.Errorf("the hub that knew the key accepts it for %v (%v), want about %v", got, ok, keys.Overlap)
+			}
+			if got, ok := lifetimes(t, start(10*day), current)[old]; ok != (skew > 0) || got > keys.Overlap {
+				t.Errorf("a hub that starts now accepts it for %v (%v), want at most %v", got, ok, keys.Overlap)
+			}
+			if err := k.Rotate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := lifetimes(t, k, k.Current().ID())[old]; !ok {
+				t.Error("another replacement ends the overlap")
+			}
+		})
+	}
+	t.Run("far ahead", func(t *testing.T) {
+		etcd := testbed.StartEtcd(t)
+		made := writeKeys(t, etcd, clockKey{Made: time.Now().Add(3650 * day)})[0]
+		k := keys.New(etcd.Client, 50*time.Millisecond, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithTimeout(t.Context(), followTimeout)
+		defer cancel()
+		done := make(chan struct{})
+		go func() { defer close(done); k.Run(ctx) }()
+		<-k.Ready()
+		for changed := etcd.Watch(ctx, keys.Path); k.Current().ID() == made; {
+			if _, ok := <-changed; !ok {
+				t.Fatal("the key is not replaced")
+			}
+		}
+		cancel()
+		<-done
+	})
 }
 
 // TestKeysOutliveHubs: a restarted hub uses the existing keys.

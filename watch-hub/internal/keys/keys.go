@@ -64,9 +64,15 @@ type ring struct {
 type heldKey struct {
 	*seal.Master
 	stored
+	// until is when a replaced key is no longer accepted, by the clock of this hub.
+	until time.Time
 }
 
-// stored is a key in etcd.
+// replaced reports whether another key has taken the place of this one.
+func (h heldKey) replaced() bool { return !h.Replaced.IsZero() }
+
+// stored is a key in etcd. Its times are those of the clock of the hub that has written them, which
+// may differ from that of the reader by any time.
 type stored struct {
 	Secret   []byte    `json:"secret"`
 	Made     time.Time `json:"made"`
@@ -117,9 +123,9 @@ func (k *Keys) Accepted(ctx context.Context, id []byte) ([]Held, error) {
 	now := time.Now()
 	var accepted []Held
 	for _, h := range r.held {
-		if h.Replaced.IsZero() {
+		if !h.replaced() {
 			accepted = append(accepted, Held{Master: h.Master})
-		} else if rest := h.Replaced.Add(Overlap).Sub(now); rest > 0 {
+		} else if rest := h.until.Sub(now); rest > 0 {
 			accepted = append(accepted, Held{Master: h.Master, Lifetime: rest})
 		}
 	}
@@ -166,7 +172,8 @@ func (k *Keys) follow(ctx context.Context) error {
 	changed := k.etcd.Watch(clientv3.WithRequireLeader(ctx), Path, clientv3.WithRev(at+1))
 	for {
 		r := k.now.Load()
-		due := time.NewTimer(time.Until(r.held[len(r.held)-1].Made.Add(k.every)))
+		// A key that was made in the future is not kept longer than another one.
+		due := time.NewTimer(min(k.every, time.Until(r.held[len(r.held)-1].Made.Add(k.every))))
 		select {
 		case response, ok := <-changed:
 			due.Stop()
@@ -217,7 +224,7 @@ func (k *Keys) load(ctx context.Context) (at int64, err error) {
 		return k.load(ctx)
 	}
 	kv := response.Kvs[0]
-	r := &ring{revision: kv.ModRevision}
+	before, r := k.now.Load(), &ring{revision: kv.ModRevision}
 	var list []stored
 	if err := json.Unmarshal(kv.Value, &list); err != nil || len(list) == 0 {
 		return 0, fmt.Errorf("%s in etcd holds no keys: %w", Path, err)
@@ -227,12 +234,36 @@ func (k *Keys) load(ctx context.Context) (at int64, err error) {
 		if err != nil {
 			return 0, fmt.Errorf("%s in etcd: %w", Path, err)
 		}
-		r.held = append(r.held, heldKey{master, s})
+		r.held = append(r.held, before.hold(master, s, k.loaded))
 	}
 	if k.now.Swap(r) == nil {
 		close(k.ready)
 	}
 	return response.Header.Revision, nil
+}
+
+// hold returns a key that was read from etcd, after the ring that was read before, which may be nil.
+// The overlap begins when this hub learns that a key is replaced. Only of a key that it has not
+// known as the current one does it trust the time in etcd, and for no more than the overlap.
+func (r *ring) hold(m *seal.Master, s stored, now time.Time) heldKey {
+	h := heldKey{Master: m, stored: s}
+	if !h.replaced() {
+		return h
+	}
+	h.until = now.Add(min(Overlap, s.Replaced.Add(Overlap).Sub(now)))
+	if r == nil {
+		return h
+	}
+	for _, known := range r.held {
+		switch {
+		case known.ID() != m.ID():
+		case known.replaced():
+			h.until = known.until
+		default:
+			h.until = now.Add(Overlap)
+		}
+	}
+	return h
 }
 
 // replace appends a new key to a ring, unless another hub has replaced it, and reads the
@@ -251,12 +282,12 @@ func (k *Keys) store(ctx context.Context, before *ring) error {
 	var list []stored
 	for _, h := range before.held {
 		s := h.stored
-		if s.Replaced.IsZero() {
+		if !h.replaced() {
 			s.Replaced = now
+		} else if !now.Before(h.until) {
+			continue
 		}
-		if now.Before(s.Replaced.Add(Overlap)) {
-			list = append(list, s)
-		}
+		list = append(list, s)
 	}
 	list = append(list, stored{Secret: seal.NewSecret(), Made: now})
 	value, err := json.Marshal(list)
