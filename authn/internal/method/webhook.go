@@ -25,8 +25,11 @@ const (
 	webhookTimeout = 10 * time.Second
 	// webhookAnswers bounds the number of cached responses.
 	webhookAnswers = 4096
-	// webhookMaxBytes bounds the body of a response.
-	webhookMaxBytes = 1 << 20
+	// webhookMaxBytes and webhookMaxHeader bound the body and the headers of a response.
+	webhookMaxBytes  = 1 << 20
+	webhookMaxHeader = 64 << 10
+	// webhookMaxCached is the size of the largest cached response.
+	webhookMaxCached = 16 << 10
 )
 
 // WebhookConfig holds the remote service that checks tokens (section "Outbound webhook
@@ -84,8 +87,7 @@ func NewWebhook(config WebhookConfig, now func() time.Time) (*Webhook, error) {
 	if err != nil {
 		return nil, err
 	}
-	remote.Timeout = webhookTimeout
-	client, err := rest.HTTPClientFor(remote)
+	client, err := webhookClient(remote)
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +96,25 @@ func NewWebhook(config WebhookConfig, now func() time.Time) (*Webhook, error) {
 		url = "https://" + url
 	}
 	return &Webhook{config: config, url: url, client: client, answers: lru.New(webhookAnswers), now: now}, nil
+}
+
+// webhookClient returns a client that sends tokens to the service alone: it follows no redirects.
+func webhookClient(remote *rest.Config) (*http.Client, error) {
+	secured, err := rest.TLSConfigFor(remote)
+	if err != nil {
+		return nil, err
+	}
+	proxy := remote.Proxy
+	if proxy == nil {
+		proxy = http.ProxyFromEnvironment
+	}
+	wrapped, err := rest.HTTPWrappersForConfig(remote, &http.Transport{Proxy: proxy, TLSClientConfig: secured, TLSHandshakeTimeout: webhookTimeout,
+		ForceAttemptHTTP2: true, MaxResponseHeaderBytes: webhookMaxHeader, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 16})
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: wrapped, Timeout: webhookTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
 }
 
 // Name implements Method.
@@ -141,50 +162,56 @@ func (m *Webhook) answer(ctx context.Context, c services.Credentials) (answer, e
 		return kept.(answer), nil
 	}
 	ctx, span := tracing.StartCall(ctx, "webhook", "authenticate")
-	status, err := m.ask(ctx, c)
+	status, size, err := m.ask(ctx, c)
 	span.End(err)
 	if err != nil {
 		return answer{}, err
 	}
 	a := answer{status: status, until: m.now().Add(m.config.CacheFor)}
-	m.answers.Add(key, a)
+	if size <= webhookMaxCached {
+		m.answers.Add(key, a)
+	}
 	return a, nil
 }
 
-func (m *Webhook) ask(ctx context.Context, c services.Credentials) (reviewStatus, error) {
+// ask returns the response of the remote service, and its size in bytes.
+func (m *Webhook) ask(ctx context.Context, c services.Credentials) (status reviewStatus, size int, err error) {
 	question := tokenReview{APIVersion: m.config.APIVersion, Kind: "TokenReview"}
 	question.Spec.Token, question.Spec.Audiences = c.BearerToken, m.wanted(c)
 	body, err := json.Marshal(question)
 	if err != nil {
-		return reviewStatus{}, err
+		return status, 0, err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(body))
 	if err != nil {
-		return reviewStatus{}, err
+		return status, 0, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json")
 	tracing.ToHeader(ctx, request.Header)
 	response, err := m.client.Do(request)
 	if err != nil {
-		return reviewStatus{}, err
+		return status, 0, err
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, webhookMaxBytes))
+	text, err := io.ReadAll(io.LimitReader(response.Body, webhookMaxBytes+1))
 	if err != nil {
-		return reviewStatus{}, err
+		return status, 0, err
+	}
+	if len(text) > webhookMaxBytes {
+		return status, 0, fmt.Errorf("the response of %s is larger than %d bytes", m.url, webhookMaxBytes)
 	}
 	if response.StatusCode/100 != 2 {
-		return reviewStatus{}, fmt.Errorf("%s answered %s", m.url, response.Status)
+		return status, 0, fmt.Errorf("%s answered %s", m.url, response.Status)
 	}
 	var reply tokenReview
 	if err := json.Unmarshal(text, &reply); err != nil {
-		return reviewStatus{}, fmt.Errorf("%s answered no TokenReview: %w", m.url, err)
+		return status, 0, fmt.Errorf("%s answered no TokenReview: %w", m.url, err)
 	}
 	if reply.APIVersion != question.APIVersion || reply.Kind != question.Kind {
-		return reviewStatus{}, fmt.Errorf("%s answered a %s of %s", m.url, reply.Kind, reply.APIVersion)
+		return status, 0, fmt.Errorf("%s answered a %s of %s", m.url, reply.Kind, reply.APIVersion)
 	}
-	return reply.Status, nil
+	return reply.Status, len(text), nil
 }
 
 var _ Method = (*Webhook)(nil)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
@@ -21,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/oauth2"
 
+	"github.com/portico-platform/portico/services/kit/oidchttp"
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
@@ -30,8 +30,6 @@ const (
 	// whose name begins with __Host-, which would log the user in as somebody else.
 	loginCookie = "__Host-portico-login"
 	loginTime   = 10 * time.Minute
-	// issuerTimeout bounds one request to the issuer.
-	issuerTimeout = 10 * time.Second
 	// maxExchanges bounds the concurrent exchanges: anyone may start one.
 	maxExchanges = 16
 	maxExchange  = 16 << 10
@@ -90,7 +88,7 @@ func (s *oidcSettings) new() (*login, error) {
 			return nil, run.Usagef("--console-oidc-ca-file: %s has no certificate", s.caFile)
 		}
 	}
-	l.client = &http.Client{Timeout: issuerTimeout, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
+	l.client = &http.Client{Timeout: oidchttp.Patience, Transport: oidchttp.Transport(roots)}
 	return l, nil
 }
 
@@ -184,7 +182,7 @@ func (l *login) exchange(w http.ResponseWriter, r *http.Request) {
 // token asks the issuer for the ID token, and checks it: authn decides whether it is
 // accepted, but only here is the nonce known.
 func (l *login) token(r *http.Request, code, nonce, verifier string) (string, error) {
-	ctx, cancel := context.WithTimeout(oidc.ClientContext(r.Context(), l.client), issuerTimeout)
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(r.Context(), l.client), oidchttp.Patience)
 	defer cancel()
 	provider, config, err := l.discovered(ctx, r.Host)
 	if err != nil {

@@ -58,7 +58,9 @@ func served(t *testing.T, a *peertls.Authority) *counted {
 	}
 	l := &counted{Listener: inner}
 	s := New(Config{Identity: identity(t, a, "store"), Vocabulary: vocabulary.Platform(), Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
-		Continued: func(ctx context.Context, r any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) { return next(ctx, r) }})
+		Continued: func(ctx context.Context, r any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+			return next(ctx, r)
+		}})
 	pb.RegisterStoreServer(s, store{})
 	healthpb.RegisterHealthServer(s, health.NewServer())
 	t.Cleanup(s.Stop)
