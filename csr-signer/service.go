@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/utils/clock"
 
 	"github.com/portico-platform/portico/csr-signer/internal/profile"
 	"github.com/portico-platform/portico/services/kit/run"
@@ -69,7 +68,12 @@ func start(ctx context.Context, n *run.Node) error {
 	if published.address != "" && ca == nil {
 		return run.Usagef("--revocation-status-address needs --cluster-signing-cert-file and --cluster-signing-key-file")
 	}
-	client, err := worker.Client(ctx, n)
+	config, err := worker.Config(ctx, n)
+	if err != nil {
+		return err
+	}
+	now := worker.NewClock(config, n.Log)
+	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err
 	}
@@ -87,7 +91,7 @@ func start(ctx context.Context, n *run.Node) error {
 		Group: n.Vocabulary.Group("certificates."), Version: "v1", Resource: "certificatesigningrequests"})
 	informer := worker.NewInformer(requests, "")
 	s := &signer{requests: requests, profiles: profile.BuiltIn(n.Vocabulary, n.Release), authority: ca, cleans: cleans,
-		clock: clock.RealClock{}, log: n.Log}
+		clock: now, log: n.Log}
 	if approves {
 		s.approver = &approver{requests: requests, profile: s.profiles[n.Vocabulary.Signers.NodeClient], signer: n.Vocabulary.Signers.NodeClient,
 			reviews: client.Resource(schema.GroupVersionResource{
@@ -95,19 +99,20 @@ func start(ctx context.Context, n *run.Node) error {
 			vocabulary: n.Vocabulary, log: n.Log}
 	}
 	if ca != nil {
-		if s.records, err = issue(n, ca, published, client); err != nil {
+		ca.now = now.Now
+		if s.records, err = issue(n, now, ca, published, client); err != nil {
 			return err
 		}
 	}
 	n.Health.Add(worker.Ready(n.Service, informer))
 	worker.Go(n, "signing", worker.Controller{
-		Name: signing, Informer: informer, Reconcile: s.reconcile, Clock: clock.RealClock{}, Log: n.Log}.Run)
+		Name: signing, Informer: informer, Reconcile: s.reconcile, Clock: now, Log: n.Log}.Run)
 	return nil
 }
 
 // issue starts what keeps the records of the certificates of an authority and, if flags say so,
 // publishes which of them are revoked.
-func issue(n *run.Node, ca *authority, published publication, client dynamic.Interface) (*records, error) {
+func issue(n *run.Node, now *worker.Clock, ca *authority, published publication, client dynamic.Interface) (*records, error) {
 	limit, _ := n.Flags.GetInt("max-certificates-per-requester")
 	if limit < 0 {
 		return nil, run.Usagef("--max-certificates-per-requester: %d is less than 0", limit)
@@ -116,13 +121,13 @@ func issue(n *run.Node, ca *authority, published publication, client dynamic.Int
 	resource := func(name string) dynamic.ResourceInterface {
 		return client.Resource(schema.GroupVersionResource{Group: revocation.Group, Version: revocation.Version, Resource: name})
 	}
-	issued, err := newRecords(resource(revocation.CertificateResource), limit, clock.RealClock{}, n.Log)
+	issued, err := newRecords(resource(revocation.CertificateResource), limit, now, n.Log)
 	if err != nil {
 		return nil, err
 	}
 	n.Health.Add(worker.Ready("issued-certificates", issued.informer))
 	worker.Go(n, "deleting records", worker.Controller{
-		Name: "issuedcertificates", Informer: issued.informer, Reconcile: issued.reconcile, Clock: clock.RealClock{}, Log: n.Log}.Run)
+		Name: "issuedcertificates", Informer: issued.informer, Reconcile: issued.reconcile, Clock: now, Log: n.Log}.Run)
 	if published.address == "" {
 		return issued, nil
 	}

@@ -65,7 +65,7 @@ func start(ctx context.Context, n *run.Node) error {
 	// capacity fairly: a client-side rate limit would only slow down large deletions.
 	config.QPS = -1
 	config.WarningHandler = rest.NoWarnings{} // it reads all types, deprecated ones too
-	l := &lifecycle{Node: n, config: config}
+	l := &lifecycle{Node: n, config: config, clock: worker.NewClock(config, n.Log)}
 	if err := l.connect(); err != nil {
 		return err
 	}
@@ -92,7 +92,8 @@ func start(ctx context.Context, n *run.Node) error {
 type lifecycle struct {
 	*run.Node
 	config           *rest.Config
-	roots            []byte // CA certificates of the API, as PEM; may be empty
+	clock            *worker.Clock // for what cannot be undone
+	roots            []byte        // CA certificates of the API, as PEM; may be empty
 	client, metadata dynamic.Interface
 	inventory        *inventory.Source
 	namespaces       cache.SharedIndexInformer
@@ -212,7 +213,7 @@ func (l *lifecycle) startTokenCleaner() error {
 	}
 	l.on = true
 	worker.Go(l.Node, "deleting unused service account tokens", legacytokens.New(legacytokens.Config{
-		Client: l.client, Metadata: l.metadata, Vocabulary: l.Vocabulary, Unused: unused, Clock: clock.RealClock{}, Log: l.Log}).Run)
+		Client: l.client, Metadata: l.metadata, Vocabulary: l.Vocabulary, Unused: unused, Clock: l.clock, Log: l.Log}).Run)
 	return nil
 }
 

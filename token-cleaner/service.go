@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/utils/clock"
 
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/worker"
@@ -34,6 +33,7 @@ func start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
+	now := worker.NewClock(config, n.Log)
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err
@@ -50,16 +50,16 @@ func start(ctx context.Context, n *run.Node) error {
 	secrets, kind := core("secrets", "system"), "type="+n.Vocabulary.Qualified("bootstrap", "token")
 	if cleans {
 		informer := worker.NewInformer(secrets, kind)
-		c := &cleaner{secrets: secrets, clock: clock.RealClock{}, log: n.Log}
+		c := &cleaner{secrets: secrets, clock: now, log: n.Log}
 		n.Health.Add(worker.Ready(n.Service, informer))
 		worker.Go(n, "cleaning", worker.Controller{
-			Name: cleanerName, Informer: informer, Reconcile: c.reconcile, Clock: clock.RealClock{}, Log: n.Log}.Run)
+			Name: cleanerName, Informer: informer, Reconcile: c.reconcile, Clock: now, Log: n.Log}.Run)
 	}
 	if signs {
 		configMaps := core("configmaps", "public")
 		s := &signer{
 			configMaps: configMaps, info: worker.NewInformer(configMaps, "metadata.name="+clusterInfo), tokens: worker.NewInformer(secrets, kind),
-			fullToken: n.Vocabulary.Behaviour.ClusterInfoFullToken, queue: worker.NewQueue[string](signerName, n.Log), clock: clock.RealClock{}, log: n.Log,
+			fullToken: n.Vocabulary.Behaviour.ClusterInfoFullToken, queue: worker.NewQueue[string](signerName, n.Log), clock: now, log: n.Log,
 		}
 		n.Health.Add(worker.Ready(signerName, s.tokens))
 		worker.Go(n, "signing", s.run)

@@ -86,6 +86,10 @@ func (q *Queue[K]) Run(ctx context.Context, workers int, reconcile func(ctx cont
 	group.Wait()
 }
 
+// recheckAfter bounds the time until a key is reconciled again for a later time: that may have been
+// computed with a wrong clock.
+const recheckAfter = time.Hour
+
 // requeue adds the key again after an error or for a later time.
 func (q *Queue[K]) requeue(ctx context.Context, key K, again time.Duration, err error) {
 	defer q.queue.Done(key)
@@ -98,6 +102,6 @@ func (q *Queue[K]) requeue(ctx context.Context, key K, again time.Duration, err 
 	}
 	q.queue.Forget(key)
 	if again > 0 {
-		q.queue.AddAfter(key, again)
+		q.queue.AddAfter(key, min(again, recheckAfter))
 	}
 }

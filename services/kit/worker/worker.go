@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
@@ -66,17 +65,7 @@ func watchCertificates(n *run.Node, path string, config *api.Config) {
 	}
 }
 
-// Client returns a client of the API for the worker.
-func Client(ctx context.Context, n *run.Node) (dynamic.Interface, error) {
-	config, err := Config(ctx, n)
-	if err != nil {
-		return nil, err
-	}
-	return dynamic.NewForConfig(config)
-}
-
-// Config returns the worker's client configuration, for workers with several clients. The
-// caller may modify it.
+// Config returns the worker's client configuration, which the caller may modify.
 func Config(ctx context.Context, n *run.Node) (*rest.Config, error) {
 	if err := checkControllers(n); err != nil {
 		return nil, err
