@@ -31,6 +31,9 @@ const (
 	// renewEvery is the period of renewal, and lasts how long a Lease is valid without it.
 	renewEvery = 10 * time.Second
 	lasts      = time.Hour
+	// unchanged is how long this front door must see that a Lease is not renewed before it deletes
+	// it: the clock of either front door may be wrong.
+	unchanged = 3 * renewEvery
 	// leaveTimeout bounds the deletion of the Lease when the front door stops.
 	leaveTimeout = 2 * time.Second
 )
@@ -61,6 +64,14 @@ type Keeper struct {
 	// holder is this start of the front door, and began is true once the Lease of an earlier start is gone.
 	holder string
 	began  bool
+	// seen is which revisions of expired Leases this front door has seen, by their names.
+	seen map[string]sighting
+}
+
+// sighting is the time at which a revision was first seen, by the clock of this front door.
+type sighting struct {
+	revision int64
+	at       time.Time
 }
 
 // New returns a Keeper. The caller must call Run.
@@ -207,8 +218,10 @@ func (k *Keeper) sweep(ctx context.Context) error {
 	return err
 }
 
-// over lists the Leases that are over.
+// over lists the Leases that are over: those that have expired, and were not renewed since this front
+// door has first seen that.
 func (k *Keeper) over(ctx context.Context, t *catalogue.Type) (over []services.Object, err error) {
+	now, seen := k.now(), map[string]sighting{}
 	_, err = services.ForEach(ctx, k.Store, k.leases(t), func(o services.Object) error {
 		lease, err := tree.Decode(o.JSON)
 		if err != nil {
@@ -216,10 +229,19 @@ func (k *Keeper) over(ctx context.Context, t *catalogue.Type) (over []services.O
 		}
 		spec := tree.Child(lease, "spec")
 		renewed, err := time.Parse(time.RFC3339, tree.Text(spec, "renewTime"))
-		if err == nil && k.now().Sub(renewed) > time.Duration(tree.Number(spec, "leaseDurationSeconds"))*time.Second {
+		if err != nil || now.Sub(renewed) <= time.Duration(tree.Number(spec, "leaseDurationSeconds"))*time.Second {
+			return nil
+		}
+		first, known := k.seen[o.Key.Name]
+		if !known || first.revision != o.Revision {
+			first = sighting{o.Revision, now}
+		}
+		seen[o.Key.Name] = first
+		if now.Sub(first.at) >= unchanged {
 			over = append(over, services.Object{Key: o.Key, Revision: o.Revision})
 		}
 		return nil
 	})
+	k.seen = seen
 	return over, err
 }

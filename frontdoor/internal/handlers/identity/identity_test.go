@@ -24,7 +24,8 @@ import (
 )
 
 // TestOver: only Leases of front doors count, and only after they have not been renewed for
-// their duration.
+// their duration, and for a while by the clock of this front door. So one whose clock is a day ahead
+// deletes no Lease of those that run.
 func TestOver(t *testing.T) {
 	types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s(), Release: release.V136})
 	if err != nil {
@@ -33,7 +34,9 @@ func TestOver(t *testing.T) {
 	leases, _ := types.ByKind("coordination.k8s.io", "v1", "Lease")
 	k := New(Config{Vocabulary: vocabulary.K8s(), Store: fake.New(t).Store()})
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	k.now = func() time.Time { return start.Add(lasts + time.Second) }
+	now := start.Add(lasts + time.Second)
+	k.now = func() time.Time { return now }
+	keys := map[string]resource.Key{}
 	for name, renewed := range map[string]time.Time{"apiserver-old": start, "apiserver-new": start.Add(time.Minute), "other": start} {
 		labels := map[string]string{"apiserver.kubernetes.io/identity": "kube-apiserver"}
 		if name == "other" {
@@ -46,14 +49,41 @@ func TestOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		key := resource.Key{GroupResource: leases.GroupResource(), Namespace: "kube-system", Name: name}
+		keys[name] = key
 		if _, err := k.Store.Create(t.Context(), services.CreateRequest{Key: key, Content: services.Content{JSON: content, Labels: labels}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	over, err := k.over(t.Context(), leases)
-	if err != nil || len(over) != 1 || over[0].Key.Name != "apiserver-old" {
-		t.Errorf("over: %v, %v", over, err)
+	want := func(names ...string) {
+		t.Helper()
+		over, err := k.over(t.Context(), leases)
+		var got []string
+		for _, o := range over {
+			got = append(got, o.Key.Name)
+		}
+		if slices.Sort(got); err != nil || !slices.Equal(got, names) {
+			t.Errorf("over: %v, %v; want %v", got, err, names)
+		}
 	}
+	want() // seen for the first time
+	now = now.Add(unchanged)
+	want("apiserver-old")
+	now = now.Add(24 * time.Hour) // the clock jumps: apiserver-new has expired by it
+	want("apiserver-old")
+	for range 5 {
+		now = now.Add(unchanged)
+		stored, err := k.Store.Get(t.Context(), services.GetRequest{Key: keys["apiserver-new"]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		renewed := services.Content{JSON: append(stored.JSON, ' '), Labels: stored.Labels}
+		if _, err := k.Store.Update(t.Context(), services.UpdateRequest{Key: keys["apiserver-new"], Revision: stored.Revision, Content: renewed}); err != nil {
+			t.Fatal(err)
+		}
+		want("apiserver-old") // the other one is still renewed, by a clock that is right
+	}
+	now = now.Add(unchanged)
+	want("apiserver-new", "apiserver-old")
 	if name := Name("host", "10.0.0.1:6443"); name == Name("host", "10.0.0.1:6444") || len(name) != len("apiserver-")+26 {
 		t.Errorf("name %q", name)
 	}
