@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/portico-platform/portico/services/kit/monotonic"
 	"github.com/portico-platform/portico/services/kit/worker"
 	"github.com/portico-platform/portico/services/revocation"
 )
@@ -21,7 +22,7 @@ import (
 type revocations struct {
 	*records
 	informer cache.SharedIndexInformer
-	heard    *atomic.Int64 // when the API has last confirmed the state, in Unix milliseconds
+	heard    *atomic.Int64 // when the API has last confirmed the state, as monotonic.Now
 	changed  chan struct{}
 	log      *slog.Logger
 }
@@ -48,7 +49,7 @@ func (r *revocations) Revocations() (specs []revocation.Spec, asOf time.Time) {
 	if !r.informer.HasSynced() || !r.records.informer.HasSynced() {
 		return nil, time.Time{}
 	}
-	asOf = time.UnixMilli(r.heard.Load()) // before the list: that is at least as new
+	asOf = time.Now().Add(-monotonic.Since(r.heard.Load())) // before the list: that is at least as new
 	for _, object := range r.informer.GetStore().List() {
 		o, ok := object.(*unstructured.Unstructured)
 		if !ok {
@@ -76,10 +77,10 @@ type listener struct {
 
 // List implements dynamic.ResourceInterface.
 func (l *listener) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	began := time.Now()
+	began := monotonic.Now()
 	objects, err := l.ResourceInterface.List(ctx, options)
 	if err == nil {
-		l.heard.Store(began.UnixMilli())
+		l.heard.Store(began)
 	}
 	return objects, err
 }
@@ -92,7 +93,7 @@ func (l *listener) Watch(ctx context.Context, options metav1.ListOptions) (watch
 	}
 	return watch.Filter(w, func(event watch.Event) (watch.Event, bool) {
 		if event.Type != watch.Error {
-			l.heard.Store(time.Now().UnixMilli())
+			l.heard.Store(monotonic.Now())
 		}
 		return event, true
 	}), nil

@@ -100,7 +100,7 @@ func start(ctx context.Context, n *run.Node) error {
 	}
 	if ca != nil {
 		ca.now = now.Now
-		if s.records, err = issue(n, now, ca, published, client); err != nil {
+		if s.records, err = issue(n, ca, published, api{client, now}); err != nil {
 			return err
 		}
 	}
@@ -110,24 +110,30 @@ func start(ctx context.Context, n *run.Node) error {
 	return nil
 }
 
+// api is a client of the API, and the clock that counts there.
+type api struct {
+	client dynamic.Interface
+	clock  *worker.Clock
+}
+
 // issue starts what keeps the records of the certificates of an authority and, if flags say so,
 // publishes which of them are revoked.
-func issue(n *run.Node, now *worker.Clock, ca *authority, published publication, client dynamic.Interface) (*records, error) {
+func issue(n *run.Node, ca *authority, published publication, of api) (*records, error) {
 	limit, _ := n.Flags.GetInt("max-certificates-per-requester")
 	if limit < 0 {
 		return nil, run.Usagef("--max-certificates-per-requester: %d is less than 0", limit)
 	}
 	ca.lists, ca.responders = published.lists, published.responders
 	resource := func(name string) dynamic.ResourceInterface {
-		return client.Resource(schema.GroupVersionResource{Group: revocation.Group, Version: revocation.Version, Resource: name})
+		return of.client.Resource(schema.GroupVersionResource{Group: revocation.Group, Version: revocation.Version, Resource: name})
 	}
-	issued, err := newRecords(resource(revocation.CertificateResource), limit, now, n.Log)
+	issued, err := newRecords(resource(revocation.CertificateResource), limit, of.clock, n.Log)
 	if err != nil {
 		return nil, err
 	}
 	n.Health.Add(worker.Ready("issued-certificates", issued.informer))
 	worker.Go(n, "deleting records", worker.Controller{
-		Name: "issuedcertificates", Informer: issued.informer, Reconcile: issued.reconcile, Clock: now, Log: n.Log}.Run)
+		Name: "issuedcertificates", Informer: issued.informer, Reconcile: issued.reconcile, Clock: of.clock, Log: n.Log}.Run)
 	if published.address == "" {
 		return issued, nil
 	}

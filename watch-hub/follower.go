@@ -15,6 +15,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/kit/etcd"
 	"github.com/portico-platform/portico/services/kit/etcd/epoch"
+	"github.com/portico-platform/portico/services/kit/monotonic"
 	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/watch-hub/internal/history"
@@ -77,7 +78,7 @@ type follower struct {
 	publisher *publisher
 	won       <-chan struct{} // receives after each won election
 	ready     chan struct{}
-	heard     atomic.Int64 // when etcd last sent anything, in Unix nanoseconds
+	heard     atomic.Int64 // when etcd last sent anything, as monotonic.Now
 
 	filled           bool      // the window holds as much of the past as it can
 	told             time.Time // when progress was last published
@@ -118,7 +119,7 @@ func (f *follower) run(ctx context.Context) {
 }
 
 // Heard returns how long ago etcd last sent anything.
-func (f *follower) Heard() time.Duration { return time.Since(time.Unix(0, f.heard.Load())) }
+func (f *follower) Heard() time.Duration { return monotonic.Since(f.heard.Load()) }
 
 // progress returns how far the window is.
 func (f *follower) progress() services.Progress {
@@ -198,7 +199,7 @@ func (f *follower) begin(ctx context.Context) (epoch.Epoch, error) {
 		return of, err
 	}
 	again := f.window.Epoch().ID != ""
-	f.heard.Store(time.Now().UnixNano())
+	f.heard.Store(monotonic.Now())
 	f.window.Reset(now, of)
 	f.filled, f.publishedThrough = false, 0
 	if again {
@@ -297,7 +298,7 @@ func (f *follower) offer(now time.Time) {
 // can replay what was published before.
 func (f *follower) take(run history.Run) {
 	now := time.Now()
-	f.heard.Store(now.UnixNano())
+	f.heard.Store(monotonic.Now())
 	f.window.Append(now, run.Changes)
 	f.window.Advance(run.Through)
 	f.keeper.Saw(run.Through)

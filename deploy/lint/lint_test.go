@@ -88,6 +88,7 @@ func TestRulesFind(t *testing.T) {
 		{"every metric is listed", "store/a.go", "const prefix = `none`\nvar d = prometheus.NewDesc(prefix+`_total`, ``, nil, nil)"},
 		{"every metric is listed", "store/a.go", "func f() { m := func(name string) any { return prometheus.GaugeOpts{Name: `portico_` + name} }; m(`listed`); m(`none`) }"},
 		{"no sleeps", "store/a_test.go", "func f() { time.Sleep(1) }"},
+		{"no times that jump", "store/a.go", "func f(a *atomic.Int64) { a.Store(time.Now().Add(1).UnixNano()) }"},
 	}
 	for _, c := range cases {
 		t.Run(c.rule, func(t *testing.T) {

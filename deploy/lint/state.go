@@ -15,6 +15,8 @@ func stateRules() []Rule {
 			"make it a field of the value that owns it, and pass that value", checkPackageState},
 		{"no sleeps",
 			"wait for the condition itself with a deadline: use a channel, a readiness check or a fake clock", checkSleeps},
+		{"no times that jump",
+			"keep monotonic.Now, or a time.Time: a Unix time in an atomic jumps when the clock is set", checkJumps},
 	}
 }
 
@@ -41,6 +43,35 @@ func checkSleeps(w *Workspace) (found []Finding) {
 		}
 	}
 	return found
+}
+
+// checkJumps finds Unix times that are stored in an atomic, where they are compared with later ones.
+func checkJumps(w *Workspace) (found []Finding) {
+	for _, p := range w.Packages {
+		for _, f := range p.source() {
+			ast.Inspect(f.AST, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok {
+					return true
+				}
+				if s, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Store", "Swap", "CompareAndSwap"}, s.Sel.Name) && slices.ContainsFunc(call.Args, unixTime) {
+					found = append(found, Finding{w.at(f, call), s.Sel.Name + " of a Unix time"})
+				}
+				return true
+			})
+		}
+	}
+	return found
+}
+
+// unixTime reports whether an expression has a call of Unix, UnixMilli, UnixMicro or UnixNano.
+func unixTime(e ast.Expr) (yes bool) {
+	ast.Inspect(e, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		yes = yes || ok && slices.Contains([]string{"Unix", "UnixMilli", "UnixMicro", "UnixNano"}, s.Sel.Name)
+		return true
+	})
+	return yes
 }
 
 func named(s *ast.SelectorExpr, pkg, name string) bool {

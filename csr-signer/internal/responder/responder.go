@@ -105,9 +105,12 @@ func (r *Responder) renew() {
 	}
 	now := r.Clock.Now()
 	e := &edition{asOf: asOf.UTC().Truncate(time.Second), set: revocation.NewSet(specs), statuses: map[statusKey][]byte{}}
-	e.until = e.asOf.Add(r.Validity)
+	e.until, e.number = e.asOf.Add(r.Validity), asOf.UnixMilli()
+	if before := r.current.Load(); before != nil {
+		e.number = max(e.number, before.number+1) // also after the clock was set back
+	}
 	e.revoked = r.revoked(specs, now)
-	list := &x509.RevocationList{Number: big.NewInt(asOf.UnixMilli()), ThisUpdate: e.asOf, NextUpdate: e.until, RevokedCertificateEntries: e.entries()}
+	list := &x509.RevocationList{Number: big.NewInt(e.number), ThisUpdate: e.asOf, NextUpdate: e.until, RevokedCertificateEntries: e.entries()}
 	var err error
 	if e.list, err = r.Authority.SignList(list); err != nil && r.current.Load() == nil {
 		r.Log.Warn("no certificate revocation list is served, only OCSP", "error", err)

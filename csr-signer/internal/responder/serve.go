@@ -36,6 +36,7 @@ const (
 // edition is what is served until the next one: the list, and the responses that were signed.
 type edition struct {
 	asOf, until time.Time
+	number      int64 // of the list
 	set         *revocation.Set
 	revoked     map[string]entry // by serial number
 	list        []byte           // nil if the authority cannot sign lists

@@ -9,6 +9,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/kit/monotonic"
 	"github.com/portico-platform/portico/services/resource"
 )
 
@@ -73,7 +74,7 @@ func (c *copies) find(gr resource.GroupResource, points int) *typeCopy {
 		}
 		found = c.begin(gr)
 	}
-	found.used.Store(time.Now().UnixNano())
+	found.used.Store(monotonic.Now())
 	return found.complete()
 }
 
@@ -205,7 +206,7 @@ func (c *copies) all() map[resource.GroupResource]*typeCopy {
 func (c *copies) bound() {
 	now := time.Now()
 	c.forget(func(_ resource.GroupResource, one *typeCopy) bool {
-		return now.UnixNano()-one.used.Load() > int64(unusedFor)
+		return monotonic.Since(one.used.Load()) > unusedFor
 	})
 	for {
 		var sum int64

@@ -8,6 +8,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/kit/monotonic"
 	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/resource"
 )
@@ -27,7 +28,7 @@ type Policy struct {
 	heads *changes.Heads
 	// written is the revision of the newest one that this front door has written itself.
 	written atomic.Int64
-	// resting is until when writes do not wait, in Unix nanoseconds.
+	// resting is until when writes do not wait, as monotonic.Now.
 	resting atomic.Int64
 }
 
@@ -127,10 +128,10 @@ func (s policyStore) wrote(ctx context.Context, o services.Object, err error) er
 	}
 	for at := s.written.Load(); at < o.Revision && !s.written.CompareAndSwap(at, o.Revision); at = s.written.Load() {
 	}
-	began := time.Now()
-	for began.UnixNano() >= s.resting.Load() && s.heads.Unchanged(o.Revision-1) && retry.Pause(ctx, policyPause) {
-		if time.Since(began) > policyPatience {
-			s.resting.Store(time.Now().Add(policyRest).UnixNano())
+	began := monotonic.Now()
+	for began >= s.resting.Load() && s.heads.Unchanged(o.Revision-1) && retry.Pause(ctx, policyPause) {
+		if monotonic.Since(began) > policyPatience {
+			s.resting.Store(monotonic.Now() + int64(policyRest))
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/kit/monotonic"
 	"github.com/portico-platform/portico/services/kit/sharedcall"
 	"github.com/portico-platform/portico/services/resource"
 )
@@ -35,7 +36,7 @@ type Store struct {
 	services.Store
 	copies *copies
 	latest *sharedcall.Group[resource.GroupResource, []services.Head]
-	// restUntil is when heads are requested again, in Unix nanoseconds.
+	// restUntil is when heads are requested again, as monotonic.Now.
 	restUntil atomic.Int64
 	reads     *prometheus.CounterVec
 }
@@ -130,7 +131,7 @@ func (s *Store) view(ctx context.Context, gr resource.GroupResource, read servic
 	if one == nil {
 		return view, head, false
 	}
-	now := time.Now().UnixNano()
+	now := monotonic.Now()
 	switch {
 	case read.Mode == services.AnyRevision && now-one.verified.Load() < int64(trusted):
 		return one.mirror.Now(), head, true
@@ -150,11 +151,11 @@ func (s *Store) view(ctx context.Context, gr resource.GroupResource, read servic
 // newest returns a copy if it is the state at the revision of the head, which is read for
 // that.
 func (s *Store) newest(ctx context.Context, gr resource.GroupResource, one *typeCopy) (view changes.View[*services.Object], head services.Head, ok bool) {
-	began := time.Now()
+	began := monotonic.Now()
 	heads, at, err := s.latest.Do(ctx, gr)
 	if err != nil {
 		if ctx.Err() == nil {
-			s.restUntil.Store(time.Now().Add(restAfterError).UnixNano())
+			s.restUntil.Store(monotonic.Now() + int64(restAfterError))
 		}
 		return view, head, false
 	}
@@ -176,7 +177,7 @@ func (s *Store) newest(ctx context.Context, gr resource.GroupResource, one *type
 			}
 		}
 	}
-	one.verified.Store(began.UnixNano())
+	one.verified.Store(began)
 	return view, head, true
 }
 

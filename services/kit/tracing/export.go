@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/portico-platform/portico/services/endpoint"
+	"github.com/portico-platform/portico/services/kit/monotonic"
 )
 
 const (
@@ -216,7 +217,7 @@ func (s sender) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) err
 }
 
 func (q *queue) complain(err error) {
-	now, said := time.Now().UnixNano(), q.said.Load()
+	now, said := monotonic.Now(), q.said.Load()
 	if now-said >= int64(complainEvery) && q.said.CompareAndSwap(said, now) {
 		q.log.Warn("sending spans failed", "error", err)
 	}

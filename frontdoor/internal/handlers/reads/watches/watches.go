@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/portico-platform/portico/services/kit/monotonic"
 )
 
 // Watch describes a watch.
@@ -66,7 +68,7 @@ type Entry struct {
 	end      context.CancelCauseFunc
 	bytes    atomic.Int64
 	revision atomic.Int64
-	sending  atomic.Int64 // since when, in Unix nanoseconds; 0 while nothing is sent
+	sending  atomic.Int64 // since when, as monotonic.Now; 0 while nothing is sent
 }
 
 // ErrClosed is the cause with which a context ends when its watch is closed.
@@ -102,7 +104,7 @@ func (e *Entry) Close() {
 // Sending is called before bytes are sent, and Sent after all that was sent has been accepted.
 func (e *Entry) Sending(bytes int) {
 	e.bytes.Add(int64(bytes))
-	e.sending.CompareAndSwap(0, time.Now().UnixNano())
+	e.sending.CompareAndSwap(0, monotonic.Now())
 }
 
 // Sent is called when the client has accepted everything, up to a revision if it is not 0.
@@ -127,13 +129,12 @@ func (r *Registry) End(id string) bool {
 // List returns up to limit watches, those that stall first, then those that have sent most, and
 // the number of all.
 func (r *Registry) List(limit int) (list []Watch, total int) {
-	now := time.Now()
 	r.mu.Lock()
 	for _, e := range r.entries {
 		w := e.watch
 		w.Bytes, w.Revision = e.bytes.Load(), e.revision.Load()
 		if since := e.sending.Load(); since > 0 {
-			w.StalledSeconds = now.Sub(time.Unix(0, since)).Seconds()
+			w.StalledSeconds = monotonic.Since(since).Seconds()
 		}
 		list = append(list, w)
 	}
