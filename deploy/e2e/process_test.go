@@ -162,6 +162,8 @@ type allInOne struct {
 	*cluster.Cluster
 	process *process
 	address string
+	// descriptors is the limit on open files of the process, if it is not 0.
+	descriptors int
 }
 
 func startAllInOne(t *testing.T, v vocabulary.Vocabulary, args ...string) *allInOne {
@@ -188,9 +190,13 @@ func (a *allInOne) start(t *testing.T, args ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.process = spawn(t, t.TempDir(), portico(t), append([]string{
+	command := exec.Command(portico(t), append([]string{
 		"--data-dir=" + a.Dir, "--bind-address=" + host, "--secure-port=" + port, "--vocabulary=" + a.Vocabulary.Name,
 	}, args...)...)
+	if a.descriptors > 0 {
+		command = exec.Command("sh", append([]string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, a.descriptors)}, command.Args...)...)
+	}
+	a.process = spawnCommand(t, t.TempDir(), command)
 	eventually(t, "the home is made", func() bool {
 		c, connectError := cluster.Connect(a.Dir, a.address, a.Vocabulary)
 		if err = connectError; err == nil {

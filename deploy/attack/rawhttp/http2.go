@@ -93,6 +93,32 @@ func (c *HTTP2) Get(path, token string) (uint32, error) {
 	})
 }
 
+// Send writes frames that need not make sense.
+func (c *HTTP2) Send(frames func(*http2.Framer) error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.framer.AllowIllegalWrites = true
+	return c.write(func() error { return frames(c.framer) })
+}
+
+// Open opens a stream with the headers of a POST, whose body does not follow, and returns its ID.
+func (c *HTTP2) Open(path string) (uint32, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := c.next
+	c.next += 2
+	c.head.Reset()
+	for _, field := range []hpack.HeaderField{{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "https"},
+		{Name: ":authority", Value: "localhost"}, {Name: ":path", Value: path}} {
+		if err := c.encode.WriteField(field); err != nil {
+			return 0, err
+		}
+	}
+	return id, c.write(func() error {
+		return c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.head.Bytes(), EndHeaders: true})
+	})
+}
+
 // Cancel resets a stream.
 func (c *HTTP2) Cancel(stream uint32) error {
 	c.mu.Lock()

@@ -99,6 +99,31 @@ func (s Server) SlowHeaders(ctx context.Context, n int) (opened int, err error) 
 	return s.many(ctx, n, "GET /api HTTP/1.1\r\nHost: a\r\nX-Slow: ")
 }
 
+// HalfHandshakes opens connections that begin a TLS handshake and then send nothing. It returns a
+// function that waits until the server has closed all of them; an error if ctx ends before.
+func (s Server) HalfHandshakes(ctx context.Context, n int) (closed func(ctx context.Context) error, err error) {
+	conns := make([]net.Conn, n)
+	for i := range conns {
+		if conns[i], err = (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", s.Address); err != nil {
+			return nil, err
+		}
+		context.AfterFunc(ctx, func() { _ = conns[i].Close() })
+		if _, err = conns[i].Write([]byte{0x16, 3, 1, 0x40, 0}); err != nil { // a record of 16 KiB
+			return nil, err
+		}
+	}
+	return func(ctx context.Context) error {
+		for _, conn := range conns {
+			stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+			defer stop()
+			if _, err := io.Copy(io.Discard, conn); ctx.Err() != nil {
+				return fmt.Errorf("the server keeps connections without a handshake: %w", err)
+			}
+		}
+		return nil
+	}, nil
+}
+
 func (s Server) many(ctx context.Context, n int, start string) (int, error) {
 	var group sync.WaitGroup
 	var mu sync.Mutex

@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/portico-platform/portico/deploy/e2e/cluster"
+	"github.com/portico-platform/portico/deploy/internal/loopback"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// TestFewDescriptors: under a small limit on open files, clients that open more connections than
+// that end nothing: requests of a client that is connected are answered, with files and connections
+// of the process, a new client is served once others leave or are too slow, and the log says why it
+// waits.
+func TestFewDescriptors(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("waits for timeouts")
+	}
+	for _, limit := range []int{64, 256} {
+		t.Run(strconv.Itoa(limit), func(t *testing.T) {
+			t.Parallel()
+			address, err := loopback.FreeAddress()
+			if err != nil {
+				t.Fatal(err)
+			}
+			status, err := loopback.FreeAddress()
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := &allInOne{Cluster: &cluster.Cluster{Dir: t.TempDir(), Vocabulary: vocabulary.Platform()}, address: address, descriptors: limit}
+			a.start(t, "--status-address="+status)
+			early := a.client(t, "h2")
+			create := func(client *http.Client, name string) {
+				t.Helper()
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+address+"/api/v1/namespaces/default/configmaps",
+					strings.NewReader(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"`+name+`"}}`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Header.Set("Authorization", "Bearer "+a.Token)
+				r.Header.Set("Content-Type", "application/json")
+				response, err := client.Do(r)
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				_ = response.Body.Close()
+				if response.StatusCode != http.StatusCreated {
+					t.Errorf("%s: %s", name, response.Status)
+				}
+			}
+			create(early, "before")
+			for range 2 * limit {
+				conn, err := net.Dial("tcp", address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+			}
+			eventually(t, "the log says that clients wait", func() bool { return strings.Contains(a.process.log(), "new connections wait") })
+			create(early, "meanwhile")
+			health, err := http.Get("http://" + status + "/readyz")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = health.Body.Close()
+			if health.StatusCode != http.StatusOK {
+				t.Errorf("readyz meanwhile: %s", health.Status)
+			}
+			open, err := os.ReadDir("/proc/" + strconv.Itoa(a.process.cmd.Process.Pid) + "/fd")
+			if err != nil || len(open) >= limit {
+				t.Errorf("%d files are open, %v", len(open), err)
+			}
+			began := time.Now()
+			create(a.client(t, "h2"), "late") // once the first handshakes have timed out
+			t.Logf("a new client was served after %v; %d files were open", time.Since(began).Round(time.Second), len(open))
+			for _, line := range strings.Split(a.process.log(), "\n") {
+				if strings.Contains(line, "too many open files") {
+					t.Errorf("in the log: %s", line)
+				}
+			}
+		})
+	}
+}
