@@ -17,6 +17,9 @@ func (c *config) newAccess(n *run.Node, b backends.Services, gates features.Gate
 	access := &authfilters.Control{Authn: b.Authn, Authz: b.Decisions, Identities: identities, LongRunning: running, Vocabulary: n.Vocabulary, Log: n.Log,
 		Namespaces:      permitted.New(permitted.Config{Authz: b.Decisions, Store: b.Store, Policy: b.Policy()}),
 		CreateToConnect: gates.On(features.CreateToConnect), HealthOpened: make(chan struct{}, 1)}
+	if gates.On(features.ConstrainedImpersonation) {
+		access.Constrained = authfilters.NewConstrained(n.Metrics)
+	}
 	access.Limit(authfilters.Limits{Reads: c.reads, Writes: c.writes, Connections: c.connections.Inflight, Fair: c.fairness, Timeout: c.requestTimeout}, n.Metrics)
 	n.Go("access to health checks", access.FollowHealth)
 	n.Go("checking long-running requests", running.Run)

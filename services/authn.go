@@ -105,15 +105,14 @@ const (
 	GroupAuthenticated      = "system:authenticated"
 	GroupMasters            = "system:masters"
 	GroupServiceAccounts    = "system:serviceaccounts"
+	GroupNodes              = "system:nodes"
 	UserServiceAccountStart = "system:serviceaccount:"
-
-	groupNodes    = "system:nodes"
-	userNodeStart = "system:node:"
+	UserNodeStart           = "system:node:"
 )
 
 // Node returns the name of the node whose agent the user is, and whether the user is the
 // agent of a node. The name is empty if the user does not say of which.
 func (u UserInfo) Node() (name string, is bool) {
-	name, is = strings.CutPrefix(u.Name, userNodeStart)
-	return name, is && slices.Contains(u.Groups, groupNodes)
+	name, is = strings.CutPrefix(u.Name, UserNodeStart)
+	return name, is && slices.Contains(u.Groups, GroupNodes)
 }

@@ -1,6 +1,9 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
@@ -26,6 +29,23 @@ func TestRightsInOneProcess(t *testing.T) {
 	t.Run("Watches", func(t *testing.T) { observed(t, c) })
 }
 
+// TestConstrainedImpersonation: the audit log names the right by which a request impersonates.
+func TestConstrainedImpersonation(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.log")
+	c := startAllInOne(t, vocabulary.K8s(), "--audit-log-path="+path).Cluster
+	rights.Constrained(t, c)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []string{"user-info", "serviceaccount", "arbitrary-node", "associated-node"} {
+		if !strings.Contains(string(text), `"authenticationMetadata":{"impersonationConstraint":"impersonate:`+mode+`"}`) {
+			t.Errorf("no event of the mode %s", mode)
+		}
+	}
+}
+
 // TestRightsOfProcesses restores default roles with two front doors at the same time, shows
 // the watches of both, applies an AdmissionService that counts at both, and divides the seats of
 // a priority level between them.
@@ -48,6 +68,7 @@ func TestRightsOfProcesses(t *testing.T) {
 	}
 	second, first := s.connect(t, "frontdoor-2"), s.connect(t, "frontdoor")
 	rightsBodies(t, first)
+	t.Run("Constrained", func(t *testing.T) { rights.Constrained(t, second) })
 	t.Run("Watches", func(t *testing.T) { observed(t, first, second) })
 	t.Run("AdmissionServices", func(t *testing.T) { delegates.ServicesOf(t, first, second) })
 	t.Run("Seats", func(t *testing.T) {

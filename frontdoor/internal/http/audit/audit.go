@@ -117,6 +117,7 @@ type event struct {
 	Verb             string            `json:"verb"`
 	User             user              `json:"user"`
 	ImpersonatedUser *user             `json:"impersonatedUser,omitempty"`
+	Authentication   *authentication   `json:"authenticationMetadata,omitempty"`
 	SourceIPs        []string          `json:"sourceIPs,omitempty"`
 	UserAgent        string            `json:"userAgent,omitempty"`
 	ObjectRef        *ObjectRef        `json:"objectRef,omitempty"`
@@ -135,6 +136,11 @@ type user struct {
 	UID      string              `json:"uid,omitempty"`
 	Groups   []string            `json:"groups,omitempty"`
 	Extra    map[string][]string `json:"extra,omitempty"`
+}
+
+// authentication says how the user of a request was found.
+type authentication struct {
+	Constraint string `json:"impersonationConstraint"`
 }
 
 // ObjectRef names the object of a request.
@@ -168,6 +174,7 @@ type Outcome struct {
 	Verb         string
 	Caller       services.UserInfo
 	Impersonated *services.UserInfo // the user in whose name the caller asks; nil for their own
+	Constraint   string             // the verb of constrained impersonation; empty for others
 	Object       *ObjectRef         // nil for non-resource paths
 	Status       int                // 0 before the response
 	Failure      *services.Status   // the error that the request is answered with
@@ -237,6 +244,9 @@ func (l *Log) event(o *Outcome) *event {
 	if o.Impersonated != nil {
 		impersonated := userOf(*o.Impersonated)
 		e.ImpersonatedUser = &impersonated
+	}
+	if o.Constraint != "" {
+		e.Authentication = &authentication{o.Constraint}
 	}
 	e.RequestObject, e.ResponseObject = o.Bodies.Request, o.Bodies.Response
 	if o.Bodies.Truncated {

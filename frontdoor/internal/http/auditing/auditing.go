@@ -81,7 +81,7 @@ func (a *Auditor) write(r *request.Request, o audit.Outcome) {
 	}
 	o.Record, o.Request, o.Verb, o.Caller, o.Object = r.Audit, r.Request, r.Verb, r.Caller, objectRef(r)
 	if r.Impersonated { // which may be the caller with other groups
-		o.Impersonated = &r.User
+		o.Impersonated, o.Constraint = &r.User, r.Constraint
 	}
 	if rule := r.Audit.Rule; rule.LogsRequest() && o.Stage != audit.RequestReceived && r.Type != nil {
 		o.Bodies.Request = o.Bodies.Add(rule, r.Received(), func(body []byte) ([]byte, error) {

@@ -81,23 +81,26 @@ func TestImpersonation(t *testing.T) {
 	for _, c := range []struct {
 		user         services.UserInfo
 		impersonated bool
+		constraint   string
 		want         string
 	}{
-		{caller, false, `{"username":"jane","groups":["dev"]} null`},
-		{services.UserInfo{Name: "bob"}, true, `{"username":"jane","groups":["dev"]} {"username":"bob"}`},
-		{services.UserInfo{Name: "jane", Groups: []string{"system:masters"}}, true, `{"username":"jane","groups":["dev"]} {"username":"jane","groups":["system:masters"]}`},
+		{caller, false, "", `{"username":"jane","groups":["dev"]} null null`},
+		{services.UserInfo{Name: "bob"}, true, "", `{"username":"jane","groups":["dev"]} {"username":"bob"} null`},
+		{services.UserInfo{Name: "bob"}, true, "impersonate:user-info", `{"username":"jane","groups":["dev"]} {"username":"bob"} {"impersonationConstraint":"impersonate:user-info"}`},
+		{services.UserInfo{Name: "jane", Groups: []string{"system:masters"}}, true, "", `{"username":"jane","groups":["dev"]} {"username":"jane","groups":["system:masters"]} null`},
 	} {
 		var line strings.Builder
 		a := auditing.Auditor{Log: audit.NewLog(&line, "audit/v1"), Recent: &auditing.Recent{}, StatusOf: func(http.ResponseWriter, error) int { return http.StatusOK }}
-		r := &request.Request{Request: httptest.NewRequest("GET", "/version", nil), Verb: "get", Caller: caller, User: c.user, Impersonated: c.impersonated}
+		r := &request.Request{Request: httptest.NewRequest("GET", "/version", nil), Verb: "get", Caller: caller, User: c.user, Impersonated: c.impersonated, Constraint: c.constraint}
 		if err := a.Audited(func(http.ResponseWriter, *request.Request) error { return nil })(httptest.NewRecorder(), r); err != nil {
 			t.Fatal(err)
 		}
-		e := struct{ User, ImpersonatedUser json.RawMessage }{ImpersonatedUser: json.RawMessage("null")}
+		null := json.RawMessage("null")
+		e := struct{ User, ImpersonatedUser, AuthenticationMetadata json.RawMessage }{null, null, null}
 		if err := json.Unmarshal([]byte(line.String()), &e); err != nil {
 			t.Fatal(err)
 		}
-		if got := string(e.User) + " " + string(e.ImpersonatedUser); got != c.want {
+		if got := string(e.User) + " " + string(e.ImpersonatedUser) + " " + string(e.AuthenticationMetadata); got != c.want {
 			t.Errorf("got %s, want %s", got, c.want)
 		}
 		w := httptest.NewRecorder()

@@ -9,15 +9,10 @@ import (
 	"encoding/base64"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
-	"net/url"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"k8s.io/apimachinery/pkg/api/validation"
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
@@ -43,6 +38,8 @@ type Control struct {
 	// CreateToConnect is set if commands, attachments and port forwarding need the verb create
 	// whatever their method: a WebSocket begins with a GET, which a right to read would allow.
 	CreateToConnect bool
+	// Constrained is constrained impersonation; nil if only plain impersonation is served.
+	Constrained *Constrained
 	// Shares divides concurrent requests between priority levels, and Costs knows how much lists
 	// read. Without Shares, Reads and Writes limit them. Connections limits connections, and Memory
 	// the bytes that requests hold.
@@ -60,7 +57,7 @@ type Control struct {
 func (c *Control) Authenticated(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		if f := r.Forwarded; f != nil { // which another front door has authenticated, and ends when that no longer holds
-			r.User, r.Caller, r.Impersonated = f.User, f.Caller, f.Impersonated
+			r.User, r.Caller, r.Impersonated, r.Constraint = f.User, f.Caller, f.Impersonated, f.Constraint
 			r.Audit.Annotate("portico/forwarded-by", f.From)
 			return next(w, r)
 		}
@@ -123,128 +120,6 @@ func (c *Control) bearerToken(h http.Header) string {
 	return ""
 }
 
-// impersonation holds the parsed Impersonate- headers of a request.
-type impersonation struct {
-	user   string
-	uid    string
-	groups []string
-	extra  map[string][]string
-}
-
-// readImpersonation parses the headers (section "Impersonation"). It returns nil if
-// there are none.
-func readImpersonation(h http.Header) (*impersonation, error) {
-	im := &impersonation{user: h.Get("Impersonate-User"), uid: h.Get("Impersonate-Uid"), groups: h.Values("Impersonate-Group")}
-	// Keys that differ only in spelling are merged, in a fixed order.
-	for _, name := range slices.Sorted(maps.Keys(h)) {
-		key, ok := strings.CutPrefix(name, "Impersonate-Extra-")
-		if !ok {
-			continue
-		}
-		key, err := url.PathUnescape(strings.ToLower(key))
-		if err != nil {
-			return nil, services.BadRequest("header %s: the name of the extra field is not percent-encoded UTF-8", name)
-		}
-		if im.extra == nil {
-			im.extra = map[string][]string{}
-		}
-		im.extra[key] = append(im.extra[key], h[name]...)
-	}
-	switch {
-	case im.user != "":
-		return im, nil
-	case im.uid != "" || len(im.groups) > 0 || len(im.extra) > 0:
-		return nil, services.BadRequest("Impersonate-Uid, Impersonate-Group and Impersonate-Extra headers require Impersonate-User")
-	}
-	return nil, nil
-}
-
-// questions returns the permissions that the caller needs for the impersonation.
-func (im *impersonation) questions(authenticationGroup string) []services.Attributes {
-	var list []services.Attributes
-	ask := func(a services.Attributes) {
-		a.Verb = "impersonate"
-		list = append(list, a)
-	}
-	if namespace, name, ok := serviceAccount(im.user); ok {
-		ask(services.Attributes{Version: "v1", Resource: "serviceaccounts", Namespace: namespace, Name: name})
-	} else {
-		ask(services.Attributes{Version: "v1", Resource: "users", Name: im.user})
-	}
-	for _, group := range im.groups {
-		ask(services.Attributes{Version: "v1", Resource: "groups", Name: group})
-	}
-	if im.uid != "" {
-		ask(services.Attributes{Group: authenticationGroup, Version: "v1", Resource: "uids", Name: im.uid})
-	}
-	for _, key := range slices.Sorted(maps.Keys(im.extra)) {
-		for _, value := range im.extra[key] {
-			ask(services.Attributes{Group: authenticationGroup, Version: "v1", Resource: "userextras", Subresource: key, Name: value})
-		}
-	}
-	return list
-}
-
-// identity returns the impersonated user.
-func (im *impersonation) identity() services.UserInfo {
-	u := services.UserInfo{Name: im.user, UID: im.uid, Groups: append([]string(nil), im.groups...), Extra: im.extra}
-	if namespace, _, ok := serviceAccount(im.user); ok && len(im.groups) == 0 {
-		u.Groups = append(u.Groups, services.GroupServiceAccounts, services.GroupServiceAccounts+":"+namespace)
-	}
-	given := func(group string) bool { return slices.Contains(im.groups, group) }
-	switch {
-	case im.user == services.UserAnonymous:
-		if !given(services.GroupUnauthenticated) {
-			u.Groups = append(u.Groups, services.GroupUnauthenticated)
-		}
-	// Impersonating the anonymous user must not add the group of authenticated users.
-	case !given(services.GroupAuthenticated) && !given(services.GroupUnauthenticated):
-		u.Groups = append(u.Groups, services.GroupAuthenticated)
-	}
-	return u
-}
-
-// serviceAccount parses the username of a service account. ok is false for any other
-// username.
-func serviceAccount(user string) (namespace, name string, ok bool) {
-	rest, ok := strings.CutPrefix(user, services.UserServiceAccountStart)
-	if !ok {
-		return "", "", false
-	}
-	namespace, name, ok = strings.Cut(rest, ":")
-	if !ok || len(validation.ValidateNamespaceName(namespace, false)) > 0 || len(validation.ValidateServiceAccountName(name, false)) > 0 {
-		return "", "", false
-	}
-	return namespace, name, true
-}
-
-// Impersonated replaces the user by the impersonated one, if the caller is authorized to
-// impersonate it (section "Impersonation").
-func (c *Control) Impersonated(next request.Handler) request.Handler {
-	return func(w http.ResponseWriter, r *request.Request) error {
-		im, err := readImpersonation(r.Header)
-		if err != nil {
-			return err
-		}
-		if im == nil {
-			return next(w, r)
-		}
-		for _, q := range im.questions(c.Vocabulary.Group("authentication.")) {
-			q.User = r.Caller
-			if err := c.require(r, q, true); err != nil {
-				return err
-			}
-		}
-		r.User, r.Impersonated = im.identity(), true
-		for name := range r.Header {
-			if strings.HasPrefix(name, "Impersonate-") {
-				r.Header.Del(name)
-			}
-		}
-		return next(w, r)
-	}
-}
-
 // Received reads the body of a request within the user's share of memory. The request
 // has no seat yet, so that slow clients do not block others.
 func (c *Control) Received(next request.Handler) request.Handler {
@@ -304,13 +179,28 @@ func (c *Control) Registered(next request.Handler) request.Handler {
 // the authenticated one.
 func (c *Control) require(r *request.Request, a services.Attributes, own bool) error {
 	decision, err := c.allow(r, a)
-	if r.Audit != nil && (err == nil || services.IsReason(err, services.ReasonForbidden)) {
-		r.Audit.Decided(c.Vocabulary.Group("authorization."), decision)
-	}
-	if err == nil && r.Live != nil {
-		r.Live.Allowed(a, decision, own)
+	if err == nil {
+		c.note(r, a, decision, own)
+	} else if services.IsReason(err, services.ReasonForbidden) {
+		c.decided(r, decision)
 	}
 	return err
+}
+
+// note notes a decision that allows a request: for the audit log, and for as long as it runs. own is
+// as for require.
+func (c *Control) note(r *request.Request, a services.Attributes, decision services.Decision, own bool) {
+	c.decided(r, decision)
+	if r.Live != nil {
+		r.Live.Allowed(a, decision, own)
+	}
+}
+
+// decided notes a decision for the audit log.
+func (c *Control) decided(r *request.Request, decision services.Decision) {
+	if r.Audit != nil {
+		r.Audit.Decided(c.Vocabulary.Group("authorization."), decision)
+	}
 }
 
 // Allow returns Forbidden (403) if authz does not allow the attributes.

@@ -16,6 +16,7 @@ type Forwarded struct {
 	From, Remote string
 	User, Caller services.UserInfo
 	Impersonated bool
+	Constraint   string `json:",omitempty"`
 }
 
 // forwardedHeader has it, encoded: values of headers lose white space. On the connections of
@@ -25,7 +26,7 @@ const forwardedHeader = "X-Portico-Forwarded"
 // Forward adds what another front door has to know of a request to the header of the request
 // that is sent there.
 func (r *Request) Forward(from string, h http.Header) error {
-	raw, err := json.Marshal(Forwarded{From: from, Remote: r.RemoteAddr, User: r.User, Caller: r.Caller, Impersonated: r.Impersonated})
+	raw, err := json.Marshal(Forwarded{From: from, Remote: r.RemoteAddr, User: r.User, Caller: r.Caller, Impersonated: r.Impersonated, Constraint: r.Constraint})
 	if err != nil {
 		return err
 	}

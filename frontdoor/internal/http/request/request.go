@@ -53,6 +53,8 @@ type Request struct {
 	// User is the user after impersonation; Caller is the authenticated user.
 	User, Caller services.UserInfo
 	Impersonated bool
+	// Constraint is the verb of constrained impersonation by which the user was replaced; empty for others.
+	Constraint string
 	// Forwarded is set for a request that another front door has handed on; nil for others.
 	Forwarded *Forwarded
 	// Permitted is what a request with permitted=true may read; nil for others.

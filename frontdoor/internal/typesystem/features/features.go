@@ -28,7 +28,7 @@ const (
 // ServerSideApply is the gate of apply patches, CBOR that of the encoding, Interoperability that of
 // requests that one front door hands on to another, Identity that of the Leases of front doors, and
 // StorageVersions that of their entries in StorageVersions, CreateToConnect that of the verb create for
-// commands over WebSockets.
+// commands over WebSockets, and ConstrainedImpersonation that of its verbs.
 const (
 	ServerSideApply  = "ServerSideApply"
 	CBOR             = "CBORServingAndStorage"
@@ -36,6 +36,8 @@ const (
 	Identity         = "APIServerIdentity"
 	StorageVersions  = "StorageVersionAPI"
 	CreateToConnect  = "AuthorizePodWebsocketUpgradeCreatePermission"
+
+	ConstrainedImpersonation = "ConstrainedImpersonation"
 )
 
 // groups are the gates that set all features of a stage.
