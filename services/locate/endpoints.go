@@ -15,7 +15,7 @@ import (
 const maxReplicas = 256
 
 // errUnknown means that neither EndpointSlices nor Endpoints of a Service exist.
-var errUnknown = errors.New("cannot find endpoints")
+var errUnknown = errors.New("no endpoints available")
 
 // endpoints is what a Locator needs of Endpoints.
 type endpoints struct {
@@ -108,9 +108,9 @@ func (l Locator) endpoints(ctx context.Context, r Reference, port Port) ([]strin
 	case err != nil:
 		return nil, err
 	case !known:
-		return nil, fmt.Errorf("%w for %s", errUnknown, r)
+		return nil, fmt.Errorf("%w for service %q", errUnknown, r.Name)
 	case len(found) == 0:
-		return nil, fmt.Errorf("%s has no endpoints", r)
+		return nil, fmt.Errorf("no endpoints available for service %q", r.Name)
 	}
 	return found, nil
 }

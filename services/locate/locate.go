@@ -77,7 +77,7 @@ func (s *Service) outside(r Reference) (string, error) {
 	case s.Spec.ExternalName == "":
 		return "", fmt.Errorf("%s has no external name", r)
 	case !listed && r.Port.Type == intstr.String:
-		return "", fmt.Errorf("%s has no port %q", r, r.Port.StrVal)
+		return "", noPort(r)
 	case !listed:
 		port.Port = r.Port.IntVal
 	}
@@ -92,7 +92,16 @@ func join(host string, port int32) string {
 // none.
 func (l Locator) Service(ctx context.Context, r Reference) (*Service, error) {
 	s := &Service{}
-	return s, l.read(ctx, "services", r, s)
+	err := l.read(ctx, "services", r, s)
+	if services.IsReason(err, services.ReasonNotFound) {
+		err = services.NotFound("", "service", r.Name) // as kube-apiserver names it
+	}
+	return s, err
+}
+
+// noPort returns the error of a Service without the port, with the message of kube-apiserver.
+func noPort(r Reference) error {
+	return fmt.Errorf("no service port %s found for service %q", r.Port.String(), r.Name)
 }
 
 func (l Locator) read(ctx context.Context, plural string, r Reference, into any) error {
@@ -118,16 +127,16 @@ func (l Locator) Addresses(ctx context.Context, r Reference) ([]string, error) {
 	port, ok := s.Find(r.Port)
 	switch {
 	case s.Spec.Type == externalName && l.Endpoints:
-		return nil, fmt.Errorf("%s has the type ExternalName, which has no endpoints", r)
+		return nil, fmt.Errorf("unsupported service type %q", s.Spec.Type)
 	case s.Spec.Type == externalName:
 		address, err := s.outside(r)
 		return []string{address}, err
 	case !ok:
-		return nil, fmt.Errorf("%s has no port %s", r, r.Port.String())
+		return nil, noPort(r)
 	case l.Endpoints:
 		return l.endpoints(ctx, r, port)
 	case s.Spec.ClusterIP == "" || s.Spec.ClusterIP == noAddress:
-		return nil, fmt.Errorf("%s has no cluster IP", r)
+		return nil, errors.New(`cannot route to service with ClusterIP "None"`)
 	}
 	return []string{join(s.Spec.ClusterIP, port.Port)}, nil
 }
@@ -159,7 +168,7 @@ func (l Locator) Replicas(ctx context.Context, r Reference) ([]string, error) {
 	}
 	port, ok := s.Find(r.Port)
 	if !ok {
-		return nil, fmt.Errorf("%s has no port %s", r, r.Port.String())
+		return nil, noPort(r)
 	}
 	found, err := l.endpoints(ctx, r, port)
 	if errors.Is(err, errUnknown) && s.Spec.ClusterIP != "" && s.Spec.ClusterIP != noAddress {

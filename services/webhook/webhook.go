@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/portico-platform/portico/services/locate"
@@ -159,8 +161,11 @@ type StatusError struct {
 	Retry  bool   // the answer says when to try again
 }
 
-// Error implements error.
-func (e *StatusError) Error() string { return "it answered " + e.Status }
+// Error implements error. The message is that of client-go, without the body of the answer:
+// whoever configures a webhook could read by it what other servers answer.
+func (e *StatusError) Error() string {
+	return apierrors.NewGenericServerResponse(e.Code, http.MethodPost, schema.GroupResource{}, "", e.Status, 0, false).Error()
+}
 
 // Limits bound one call.
 type Limits struct {
