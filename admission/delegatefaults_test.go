@@ -149,12 +149,12 @@ func faults() map[string]struct {
 			_, _ = io.WriteString(w, reviewed(uid, patch(strings.Repeat(" ", 9<<20))))
 		}), "larger than"},
 		"HTTP another uid":         {faultyHTTP(func(w http.ResponseWriter, _ string) { _, _ = io.WriteString(w, reviewed("other", `"allowed":true`)) }), "it answered request"},
-		"HTTP no response":         {faultyHTTP(func(w http.ResponseWriter, _ string) { _, _ = io.WriteString(w, `{}`) }), "no response"},
+		"HTTP no response":         {faultyHTTP(func(w http.ResponseWriter, _ string) { _, _ = io.WriteString(w, `{}`) }), "webhook response was absent"},
 		"HTTP bad patch":           {answering(patch(`[{"op":"replace","path":"/nothing/here","value":1}]`)), "patch cannot be applied"},
 		"HTTP no patch":            {answering(patch(`{"op"`)), "patch cannot be applied"},
 		"HTTP patches the name":    {answering(patch(`[{"op":"replace","path":"/metadata/name","value":"other"}]`)), "another object"},
 		"HTTP patches everything":  {answering(patch(`[{"op":"replace","path":"","value":1}]`)), ""},
-		"HTTP patch of other type": {answering(`"allowed":true,"patch":"W10="`), "only one of patch"},
+		"HTTP patch of other type": {answering(`"allowed":true,"patch":"W10="`), "response.patch but not response.patchType"},
 		"HTTP patches too much":    {answering(patch("[" + strings.Repeat(`{"op":"add","path":"/data","value":{}},`, 10000) + `{"op":"remove","path":"/data"}]`)), "patch cannot be applied"},
 	}
 }

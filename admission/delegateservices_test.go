@@ -166,7 +166,7 @@ func TestWebhooksOfServices(t *testing.T) {
 	if _, err := a.Validate(t.Context(), createOf("", "secrets", `{}`)); err == nil || !strings.Contains(err.Error(), `Post "https://digests.here.svc:443/hook?timeout=10s"`) || !strings.Contains(err.Error(), "not digests.here.svc") {
 		t.Errorf("a server with another name: %v", err)
 	}
-	if _, err := started(t, c).Validate(t.Context(), named("c")); err == nil || !strings.Contains(err.Error(), "has no cluster IP") {
+	if _, err := started(t, c).Validate(t.Context(), named("c")); err == nil || !strings.Contains(err.Error(), `service with ClusterIP "None"`) {
 		t.Errorf("without routing: %v", err)
 	}
 }

@@ -70,8 +70,8 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 	if slices.ContainsFunc(on, func(p plugin.Plugin) bool { return p.Name == "PodSecurityPolicy" }) {
 		e.PodPolicies = mirror(&m, "policy", "podsecuritypolicies", podsecurity.Parse)
 	}
-	mutating := mirror(&m, "admissionregistration.", "mutatingwebhookconfigurations", webhook.Parser(v, clients, own.known(c.MutatingAs)))
-	validating := mirror(&m, "admissionregistration.", "validatingwebhookconfigurations", webhook.Parser(v, clients, own.known(c.ValidatingAs)))
+	mutating := mirror(&m, "admissionregistration.", "mutatingwebhookconfigurations", webhook.Parser(v, n.Release, clients, own.known(c.MutatingAs)))
+	validating := mirror(&m, "admissionregistration.", "validatingwebhookconfigurations", webhook.Parser(v, n.Release, clients, own.known(c.ValidatingAs)))
 	if e.Delegates, err = delegates(&m, e, clients, own); err != nil {
 		return e, err
 	}

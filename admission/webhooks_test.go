@@ -196,7 +196,8 @@ func TestWebhooksThatFail(t *testing.T) {
 			}
 			configure(t, c, kind, "c", s.hook(name, append(fields, "failurePolicy: Ignore")...))
 			got, err := ask(started(t, c))
-			if err != nil || got.AuditAnnotations["failed-open."+kind+".webhook.admission.platform.io/round_0_index_0"] != name {
+			key := map[string]string{"mutating": "mutation", "validating": "validating"}[kind]
+			if err != nil || got.AuditAnnotations["failed-open."+key+".webhook.admission.platform.io/round_0_index_0"] != name {
 				t.Errorf("%s %s, ignored: %v, %v", kind, name, got, err)
 			}
 		}
@@ -345,7 +346,7 @@ func TestWebhooksBehindServices(t *testing.T) {
 		"headless": "clusterIP: None", "named": "type: ExternalName, externalName: " + at.Hostname()} {
 		c.Put(t, core("services"), fmt.Sprintf(`{metadata: {name: %s, namespace: here}, spec: {%s, ports: [{port: %s}]}}`, name, spec, at.Port()))
 	}
-	for service, want := range map[string]string{"hook": "", "other": "not other.here.svc", "headless": "has no cluster IP", "named": "not named.here.svc"} {
+	for service, want := range map[string]string{"hook": "", "other": "not other.here.svc", "headless": `cannot route to service with ClusterIP "None"`, "named": "not named.here.svc"} {
 		configure(t, c, "validating", "a", s.hook("x", fmt.Sprintf("clientConfig: {service: {namespace: here, name: %s, port: %s, path: /x}, caBundle: %s}",
 			service, at.Port(), base64.StdEncoding.EncodeToString(ca))))
 		_, err := started(t, c).Validate(t.Context(), create("here"))

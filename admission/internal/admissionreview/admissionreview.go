@@ -5,6 +5,7 @@
 package admissionreview
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -45,6 +46,8 @@ type Asker struct {
 	Vocabulary vocabulary.Vocabulary
 	// Owner is the object that configures the webhook, for traces.
 	Owner string
+	// Phases makes errors begin with the phase of the call that failed, as since release 1.22.
+	Phases bool
 }
 
 // Question is a request in the version that a webhook knows.
@@ -53,12 +56,14 @@ type Question struct {
 	// As is the type as which the webhook knows the objects, Object and Old are these.
 	As          services.ServedType
 	Object, Old []byte
+	// Validates is true if the answer may not have a patch.
+	Validates bool
 }
 
 // Ask asks about a request. An error means that there is no valid answer.
 func (a *Asker) Ask(ctx context.Context, q Question, timeout time.Duration) (Answer, error) {
 	if a.Version == "" {
-		return Answer{}, errors.New("it understands neither v1 nor v1beta1 of AdmissionReview")
+		return Answer{}, a.failed("could not create admission objects", errors.New("webhook does not accept known AdmissionReview versions (v1, v1beta1)"))
 	}
 	question := &admissionv1.AdmissionReview{Request: requestOf(q)}
 	question.Kind, question.APIVersion = "AdmissionReview", a.Vocabulary.Group("admission.")+"/"+a.Version
@@ -67,13 +72,21 @@ func (a *Asker) Ask(ctx context.Context, q Question, timeout time.Duration) (Ans
 	span.Set("portico.webhook", a.Owner)
 	err := a.Client.Post(ctx, question, reply, webhook.Limits{Timeout: timeout, Bytes: MaxBytes})
 	span.End(err)
-	if err == nil {
-		err = checkReply(question, reply)
-	}
 	if err != nil {
-		return Answer{}, err
+		return Answer{}, a.failed("failed to call webhook", err)
+	}
+	if err := checkReply(question, reply, q.Validates); err != nil {
+		return Answer{}, a.failed("received invalid webhook response", err)
 	}
 	return *reply.Response, nil
+}
+
+// failed returns the error of a phase.
+func (a *Asker) failed(phase string, err error) error {
+	if !a.Phases {
+		return err
+	}
+	return fmt.Errorf("%s: %w", phase, err)
 }
 
 // requestOf returns the AdmissionRequest for a webhook.
@@ -114,27 +127,35 @@ func raw(object []byte) runtime.RawExtension {
 }
 
 // checkReply checks that a response belongs to a request. In v1beta1 the response need not
-// repeat type and uid.
-func checkReply(question, reply *admissionv1.AdmissionReview) error {
+// repeat type and uid. The messages are those of kube-apiserver.
+func checkReply(question, reply *admissionv1.AdmissionReview, validates bool) error {
 	response := reply.Response
 	if response == nil {
-		return errors.New("its answer has no response")
+		return errors.New("webhook response was absent")
 	}
 	if strings.HasSuffix(question.APIVersion, "/v1beta1") {
 		return nil
 	}
 	switch {
-	case reply.TypeMeta != question.TypeMeta:
-		return fmt.Errorf("it answered %s of %s, not %s of %s", reply.Kind, reply.APIVersion, question.Kind, question.APIVersion)
 	case response.UID != question.Request.UID:
-		return fmt.Errorf("it answered request %q, not %q", response.UID, question.Request.UID)
-	case (len(response.Patch) > 0) != (response.PatchType != nil):
-		return errors.New("its response has only one of patch and patchType")
+		return fmt.Errorf("expected response.uid=%q, got %q", question.Request.UID, response.UID)
+	case reply.TypeMeta != question.TypeMeta:
+		return fmt.Errorf("expected webhook response of %s, got %s", kindOf(question), kindOf(reply))
+	case validates && len(response.Patch) > 0:
+		return errors.New("validating webhook may not return response.patch")
+	case validates && response.PatchType != nil:
+		return errors.New("validating webhook may not return response.patchType")
+	case len(response.Patch) > 0 && response.PatchType == nil:
+		return errors.New("webhook returned response.patch but not response.patchType")
+	case len(response.Patch) == 0 && response.PatchType != nil:
+		return errors.New("webhook returned response.patchType but not response.patch")
 	case response.PatchType != nil && *response.PatchType != admissionv1.PatchTypeJSONPatch:
-		return fmt.Errorf("its patch is of unknown type %q", *response.PatchType)
+		return fmt.Errorf("unsupported patch type %q", *response.PatchType)
 	}
 	return nil
 }
+
+func kindOf(r *admissionv1.AdmissionReview) string { return r.GroupVersionKind().String() }
 
 // Refusal converts a rejection to an API error. Its message begins with who denied the
 // request. A code that is not an HTTP error becomes 400.
@@ -164,11 +185,17 @@ func Refusal(who string, result *metav1.Status) *services.Status {
 	return s
 }
 
+// ErrNoObject is the error of a patch where the operation has no object.
+var ErrNoObject = errors.New("it patches an object where the operation has none")
+
 // Patched applies the patch of an answer to an object, which is empty if the operation has
 // none.
 func Patched(ctx context.Context, object, patch []byte) ([]byte, error) {
-	if len(object) == 0 {
-		return nil, errors.New("it patches an object where the operation has none")
+	switch {
+	case len(object) == 0 && string(bytes.TrimSpace(patch)) == "[]":
+		return nil, nil
+	case len(object) == 0:
+		return nil, ErrNoObject
 	}
 	after, err := jsonpatch.Apply(ctx, object, patch)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/webhook"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/contracttest/growth"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
 	webhooks "github.com/portico-platform/portico/services/webhook"
@@ -230,11 +231,11 @@ func grownOthers(t *testing.T, n int) map[string]grown {
 			e.Namespaces = parsed(t, 1, namespaces.Parser(e.Vocabulary), `{"metadata":{"annotations":{"scheduler.alpha.platform.io/node-selector":"`+texts(n, `k#=v`)+`"}}}`)
 		}),
 		"webhooks": among(func(e *Environment) {
-			e.Validating = parsed(t, n, webhook.Parser(vocabulary.Platform(), webhooks.NewClients(webhooks.Settings{}), nil), `{"metadata":{"name":"x#"},"webhooks":[{"name":"w#.example.com","clientConfig":{"url":"https://127.0.0.1:1"},`+
+			e.Validating = parsed(t, n, webhook.Parser(vocabulary.Platform(), release.V121, webhooks.NewClients(webhooks.Settings{}), nil), `{"metadata":{"name":"x#"},"webhooks":[{"name":"w#.example.com","clientConfig":{"url":"https://127.0.0.1:1"},`+
 				`"rules":[{"operations":["*"],"apiGroups":["none"],"apiVersions":["*"],"resources":["*"]}],"sideEffects":"None","admissionReviewVersions":["v1"]}]}`)
 		}),
 		"rules of a webhook": among(func(e *Environment) {
-			e.Validating = parsed(t, 1, webhook.Parser(vocabulary.Platform(), webhooks.NewClients(webhooks.Settings{}), nil), `{"metadata":{"name":"x"},"webhooks":[{"name":"w.example.com","clientConfig":{"url":"https://127.0.0.1:1"},"rules":[`+
+			e.Validating = parsed(t, 1, webhook.Parser(vocabulary.Platform(), release.V121, webhooks.NewClients(webhooks.Settings{}), nil), `{"metadata":{"name":"x"},"webhooks":[{"name":"w.example.com","clientConfig":{"url":"https://127.0.0.1:1"},"rules":[`+
 				texts(n, `{"operations":["*"],"apiGroups":["none#"],"apiVersions":["*"],"resources":["*"]}`)+`],"sideEffects":"None","admissionReviewVersions":["v1"]}]}`)
 		}),
 	}

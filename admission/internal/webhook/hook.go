@@ -12,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/match"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/cel"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/services/webhook"
 )
@@ -39,8 +40,8 @@ type hook struct {
 func (h *hook) key() string { return h.configuration + "/" + h.name }
 
 // Parser returns a parser of stored configurations, for webhooks that admission is known to by
-// an identity.
-func Parser(v vocabulary.Vocabulary, clients *webhook.Clients, identities Identities) func(services.Object) (Configuration, error) {
+// an identity. The release decides about the errors of calls.
+func Parser(v vocabulary.Vocabulary, r release.Release, clients *webhook.Clients, identities Identities) func(services.Object) (Configuration, error) {
 	return func(o services.Object) (Configuration, error) {
 		var stored struct {
 			// A validating webhook has all fields of a mutating one except reinvocationPolicy.
@@ -57,7 +58,7 @@ func Parser(v vocabulary.Vocabulary, clients *webhook.Clients, identities Identi
 			}
 			config := clientConfig(w.ClientConfig)
 			config.Identity = identities.of(config)
-			hook.asker.Vocabulary = v
+			hook.asker.Vocabulary, hook.asker.Phases = v, !r.Before(release.V136)
 			hook.asker.Client = clients.New(config)
 			c.hooks = append(c.hooks, hook)
 		}

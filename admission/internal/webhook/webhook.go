@@ -81,37 +81,45 @@ func (w *Webhooks) change(ctx context.Context, c called, r *review.Review) (err 
 	if r.Round > 0 && review.Same(seen, q.Object) {
 		return nil
 	}
+	changed := false
+	defer func() {
+		r.Annotate(map[string]string{
+			fmt.Sprintf("%s/round_%d_index_%d", w.Vocabulary.Group("mutation.webhook.admission."), r.Round, c.index): fmt.Sprintf(
+				`{"configuration":%q,"webhook":%q,"mutated":%t}`, c.configuration, c.name, changed),
+		})
+	}()
 	answer, err := w.call(ctx, c, r)
 	c.addNotes(r, answer)
-	if err != nil {
-		return w.applyFailurePolicy(ctx, c.hook, r, outcome{err: err, kind: "mutating", index: c.index})
-	}
 	after := q.Object
-	if len(answer.Patch) > 0 {
-		if after, err = admissionreview.Patched(ctx, q.Object, answer.Patch); err != nil {
-			return w.patchError(ctx, c.hook, err)
-		}
+	if err == nil && len(answer.Patch) > 0 {
+		after, err = admissionreview.Patched(ctx, q.Object, answer.Patch)
+		err = w.patchError(ctx, c.hook, err)
 	}
-	changed := !review.Same(q.Object, after)
-	if changed {
+	if err != nil {
+		return w.applyFailurePolicy(ctx, c.hook, r, outcome{err: err, kind: "mutation", index: c.index})
+	}
+	if changed = !review.Same(q.Object, after); changed {
 		if err := r.ReplaceAs(ctx, q.As, after); err != nil {
 			return match.NotConverted(ctx, c.rules.Who, err)
 		}
 		r.Again()
 	}
 	r.Seen[c.key()] = after
-	r.Annotate(map[string]string{
-		fmt.Sprintf("%s/round_%d_index_%d", w.Vocabulary.Group("mutation.webhook.admission."), r.Round, c.index): fmt.Sprintf(
-			`{"configuration":%q,"webhook":%q,"mutated":%t}`, c.configuration, c.name, changed),
-	})
 	return nil
 }
 
-// patchError returns the error of a patch that could not be applied: a failed webhook
-// call, unless the request was canceled.
+// patchError returns the error of a patch that could not be applied; nil without an error. Since
+// release 1.22 one that is no patch is a failed call, to which the failure policy applies.
 func (w *Webhooks) patchError(ctx context.Context, hook *hook, err error) error {
-	if ctx.Err() != nil {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
 		return services.AsStatus(ctx.Err())
+	case errors.Is(err, admissionreview.ErrNoObject):
+		return internal(fmt.Errorf("admission webhook %q attempted to modify the object, which is not supported for this operation", hook.name))
+	case hook.asker.Phases && services.IsReason(err, services.ReasonBadRequest):
+		return &callFailure{fmt.Errorf("received undecodable patch in webhook response: %w", err)}
 	}
 	return failed(hook, err)
 }
@@ -128,7 +136,7 @@ func (w *Webhooks) Validate(ctx context.Context, r *review.Review) error {
 		if !matches {
 			continue
 		}
-		c := called{hook: hook, question: admissionreview.Question{Review: r, As: as}}
+		c := called{hook: hook, question: admissionreview.Question{Review: r, As: as, Validates: true}}
 		if c.question.Object, c.question.Old, err = r.As(ctx, as); err != nil {
 			return match.NotConverted(ctx, hook.rules.Who, err)
 		}
@@ -157,7 +165,7 @@ func (w *Webhooks) Validate(ctx context.Context, r *review.Review) error {
 // outcome is a call that failed or rejected the request.
 type outcome struct {
 	err   error
-	kind  string // mutating or validating
+	kind  string // mutation or validating, as in audit annotations
 	index int
 }
 
@@ -181,8 +189,12 @@ func (w *Webhooks) applyFailurePolicy(ctx context.Context, hook *hook, r *review
 
 // failed returns the error 500 for a webhook whose call failed with failure policy Fail.
 func failed(hook *hook, err error) *services.Status {
-	return &services.Status{Code: http.StatusInternalServerError, Reason: services.ReasonInternalError,
-		Message: fmt.Sprintf("Internal error occurred: failed calling webhook %q: %v", hook.name, err)}
+	return internal(fmt.Errorf("failed calling webhook %q: %w", hook.name, err))
+}
+
+// internal returns an error 500, whatever is in the chain of err.
+func internal(err error) *services.Status {
+	return &services.Status{Code: http.StatusInternalServerError, Reason: services.ReasonInternalError, Message: "Internal error occurred: " + err.Error()}
 }
 
 // addNotes adds the warnings and audit annotations of a webhook to the review.
