@@ -47,6 +47,8 @@ func (d *door) stages() []Stage {
 		{Name: "shared", Wrap: d.browsers.Set},
 		// Serves the files of the console and the documentation, which need no credentials.
 		{Name: "static", Wrap: d.console.Pages},
+		// From here on every request is in the audit log, refused ones included.
+		{Name: "audited", Wrap: d.audit.Audited},
 		// Parses the path. Unknown paths continue to authorization, so that
 		// unauthorized callers cannot probe for existence.
 		{Name: "identified", Wrap: d.identified},
@@ -55,8 +57,6 @@ func (d *door) stages() []Stage {
 		// Sets the deadline of all calls to other services. Only watches and proxied
 		// connections may take longer.
 		{Name: "bounded", Wrap: d.bounded},
-		// From here on every request is in the audit log, refused ones included.
-		{Name: "audited", Wrap: d.audit.Audited},
 		// Requests for deprecated versions get a Warning header, whatever the response.
 		{Name: "signalled", Wrap: d.signalled},
 		// Answers health checks without credentials, also while authn and authz are
@@ -212,13 +212,13 @@ func (d *door) identified(next request.Handler) request.Handler {
 			r.Verb = "other" // unknown methods share one label
 			return request.NoMethod()
 		}
+		r.Verb = strings.ToLower(r.Method) // of a path that is no resource, or is refused
 		isResource, err := r.Identify(d.types.Load().engine)
 		if err != nil {
 			return err
 		}
 		if !isResource {
 			r.Plain, r.Health = d.plain, health(r.URL.Path)
-			r.Verb = strings.ToLower(r.Method)
 		}
 		d.extensions.Route(r)
 		d.forwarding.Route(r)

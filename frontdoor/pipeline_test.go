@@ -21,6 +21,8 @@ func TestStageOrder(t *testing.T) {
 		{"identified", "traced", "a span is named after what the path names"},
 		{"authenticated", "joined", "who may have a trace continued depends on the caller"},
 		{"joined", "impersonated", "impersonation is part of the trace"},
+		{"audited", "identified", "a request whose path is refused is on record"},
+		{"audited", "bounded", "a request whose timeout is refused is on record"},
 		{"audited", "authenticated", "a refused login is on record"},
 		{"audited", "probed", "health checks are on record too"},
 		{"probed", "authenticated", "health is told when authn is away"},

@@ -110,6 +110,7 @@ func TestAuditPolicy(t *testing.T) {
 	f.credentials(t)
 	f.watches(t)
 	f.deprecated(t)
+	f.refused(t)
 	f.unlogged(t)
 	f.reloaded(t, policy)
 	f.whole(t)
@@ -187,6 +188,21 @@ func (f auditFile) credentials(t *testing.T) {
 		if strings.Contains(string(text), confidential) {
 			t.Errorf("the log contains %.20s", confidential)
 		}
+	}
+}
+
+// refused makes requests that are refused before it is known who makes them.
+func (f auditFile) refused(t *testing.T) {
+	for _, c := range []struct {
+		method, query, verb string
+		code                int
+	}{{http.MethodGet, "?timeout=soon", "get", http.StatusBadRequest}, {http.MethodPost, "?name=%ff", "post", http.StatusBadRequest}, {"BREW", "", "other", http.StatusMethodNotAllowed}} {
+		if a := f.Ask(t, cluster.Request{Method: c.method, Path: "/version" + c.query}); a.Code != c.code {
+			t.Errorf("%s %s: %d %s", c.method, c.query, a.Code, a.Body)
+		}
+		f.first(t, "an event of the refused "+c.verb, func(e auditEvent) bool {
+			return e.RequestURI == "/version"+c.query && e.Verb == c.verb && e.ResponseStatus.Code == c.code && e.Stage == "ResponseComplete"
+		})
 	}
 }
 
