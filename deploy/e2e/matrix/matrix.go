@@ -74,7 +74,7 @@ func (s *scene) awaitIssuer(t *testing.T) {
 }
 
 // refusal finds who the caller of a request is that is not allowed.
-var refusal = regexp.MustCompile(`User "([^"]*)" cannot (\w+) `)
+var refusal = regexp.MustCompile(`User "([^"]*)" cannot ([\w:-]+) `)
 
 // outcome makes a request that nobody of the table may make, and returns the user whom the front
 // door has refused, or what else it has answered.
@@ -93,7 +93,7 @@ func (s *scene) outcome(t *testing.T, shown attempt) string {
 	switch {
 	case found == nil:
 		return "403"
-	case found[2] == "impersonate":
+	case strings.HasPrefix(found[2], "impersonate"):
 		return "403 for " + found[1]
 	case len(found[1]) > 100:
 		return fmt.Sprintf("%s… (%d KB)", found[1][:5], len(found[1])/1000)
