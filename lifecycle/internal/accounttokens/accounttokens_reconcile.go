@@ -51,18 +51,19 @@ func (c *Controller) reconcileSecret(ctx context.Context, t token) (time.Duratio
 	return 0, worker.IgnoreRace(err)
 }
 
-// unlist removes a secret that is gone from the list of its account. Before release 1.24
-// reconcileAccount replaces those that were generated.
+// unlist removes a secret that is gone from the list of its account.
 func (c *Controller) unlist(ctx context.Context, t token) error {
-	account := seen(c.seenAccounts, t.account)
-	if account == nil || !slices.Contains(listed(account), t.secret.Name) || c.generates() && strings.HasPrefix(t.secret.Name, prefix(account)) {
+	if seen(c.seenAccounts, t.account) == nil {
 		return nil
 	}
-	_, err := c.secrets.Namespace(t.secret.Namespace).Get(ctx, t.secret.Name, metav1.GetOptions{})
-	if !apierrors.IsNotFound(err) {
+	// The informer may be behind: the account may list the secret since a moment ago.
+	account, err := c.accounts.Namespace(t.account.Namespace).Get(ctx, t.account.Name, metav1.GetOptions{})
+	if err != nil || !slices.Contains(listed(account), t.secret.Name) {
+		return worker.IgnoreRace(err)
+	}
+	if _, err = c.secrets.Namespace(t.secret.Namespace).Get(ctx, t.secret.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		return err // another one has its name
 	}
-	account = account.DeepCopy()
 	references, _, _ := unstructured.NestedSlice(account.Object, "secrets")
 	references = slices.DeleteFunc(references, func(reference any) bool { return nameIn(reference) == t.secret.Name })
 	if err := unstructured.SetNestedSlice(account.Object, references, "secrets"); err != nil {
@@ -135,8 +136,8 @@ func (c *Controller) token(secret string, account *unstructured.Unstructured) (s
 	}).Serialize()
 }
 
-// reconcileAccount creates a token secret for an account that lists none, and removes
-// deleted ones from its list, before release 1.24.
+// reconcileAccount creates a token secret for an account that lists none that exists, before release 1.24.
+// The account keeps the names that it lists: their secrets may be created later.
 func (c *Controller) reconcileAccount(ctx context.Context, name cache.ObjectName) (time.Duration, error) {
 	known := seen(c.seenAccounts, name)
 	if known == nil {
@@ -153,24 +154,19 @@ func (c *Controller) reconcileAccount(ctx context.Context, name cache.ObjectName
 	if err != nil || account.GetDeletionTimestamp() != nil {
 		return 0, worker.IgnoreRace(err)
 	}
-	var kept []any
-	references, _, _ := unstructured.NestedSlice(account.Object, "secrets")
-	for _, reference := range references {
-		secret := nameIn(reference)
+	for _, secret := range listed(account) {
 		if strings.HasPrefix(secret, prefix(account)) {
 			_, err := c.secrets.Namespace(name.Namespace).Get(ctx, secret, metav1.GetOptions{})
 			if !apierrors.IsNotFound(err) {
 				return 0, err // it exists, and will be seen
 			}
-			continue
 		}
-		kept = append(kept, reference)
 	}
-	return 0, c.provide(ctx, account, kept)
+	return 0, c.provide(ctx, account)
 }
 
 // provide creates a token secret and adds it to the account's list.
-func (c *Controller) provide(ctx context.Context, account *unstructured.Unstructured, others []any) error {
+func (c *Controller) provide(ctx context.Context, account *unstructured.Unstructured) error {
 	secret := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "type": c.secretType()}}
 	secret.SetNamespace(account.GetNamespace())
 	secret.SetName(prefix(account) + rand.String(suffix))
@@ -183,7 +179,8 @@ func (c *Controller) provide(ctx context.Context, account *unstructured.Unstruct
 	if secret, err = secrets.Create(ctx, secret, metav1.CreateOptions{}); err != nil {
 		return worker.IgnoreRace(err)
 	}
-	if err = unstructured.SetNestedSlice(account.Object, append(others, map[string]any{"name": secret.GetName()}), "secrets"); err == nil {
+	references, _, _ := unstructured.NestedSlice(account.Object, "secrets")
+	if err = unstructured.SetNestedSlice(account.Object, append(references, map[string]any{"name": secret.GetName()}), "secrets"); err == nil {
 		_, err = c.accounts.Namespace(account.GetNamespace()).Update(ctx, account, metav1.UpdateOptions{})
 	}
 	if err != nil { // the next attempt creates another one
