@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
@@ -29,13 +30,18 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// measured counts and times calls.
-func measured(m *prometheus.Registry) grpc.UnaryServerInterceptor {
+// newSeconds registers the metric that counts and times calls.
+func newSeconds(m *prometheus.Registry) *prometheus.HistogramVec {
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "portico_rpc_server_seconds", Help: "Time to answer calls of other services.",
 		Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9),
 	}, []string{"method", "code"})
 	m.MustRegister(seconds)
+	return seconds
+}
+
+// measured counts and times calls.
+func measured(seconds *prometheus.HistogramVec) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, r any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		start := time.Now()
 		answer, err := next(ctx, r)
@@ -49,16 +55,19 @@ type guard struct {
 	callers    map[string][]services.Caller
 	vocabulary vocabulary.Vocabulary
 	log        *slog.Logger
+	seconds    *prometheus.HistogramVec
 	sometimes  *rate.Sometimes // for the log: a peer may make any number of calls
 }
 
-// admit implements tap.ServerInHandle. It refuses calls before anything of their request is read.
-// It must not block.
+// admit implements tap.ServerInHandle. It refuses calls before anything of their request is read, but
+// those of methods that nobody knows: the server does not read these either, and its answer tells a
+// service of a later release to do without them. It must not block.
 func (g guard) admit(ctx context.Context, call *tap.Info) (context.Context, error) {
 	names := callerNames(ctx)
-	if g.mayCall(names, call.FullMethodName) {
+	if g.mayCall(names, call.FullMethodName) || !known(call.FullMethodName) {
 		return ctx, nil
 	}
+	g.seconds.WithLabelValues(call.FullMethodName, codes.PermissionDenied.String()).Observe(0)
 	g.sometimes.Do(func() { g.log.Warn("call refused", "method", call.FullMethodName, "caller", names) })
 	return ctx, status.Errorf(codes.PermissionDenied, "%q may not call %s", names, call.FullMethodName)
 }
@@ -117,6 +126,17 @@ func (g guard) callersOf(fullMethod string) (callers []services.Caller, everybod
 func (g guard) mayCall(names []string, fullMethod string) bool {
 	callers, everybody := g.callersOf(fullMethod)
 	return everybody && len(names) > 0 || slices.ContainsFunc(callers, func(c services.Caller) bool { return slices.Contains(names, c.Service) })
+}
+
+// known reports whether this release has a method.
+func known(fullMethod string) bool {
+	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(fullMethod, "/"), "/", "."))
+	d, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
+	if err != nil {
+		return false
+	}
+	_, ok := d.(protoreflect.MethodDescriptor)
+	return ok
 }
 
 // covers reports whether a caller may name the resource type of a request; a caller whose

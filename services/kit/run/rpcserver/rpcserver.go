@@ -56,8 +56,9 @@ type Config struct {
 // the guard, before any code of a service; continued, so that refused callers make no spans;
 // recovered, around that code only.
 func New(c Config) *grpc.Server {
-	g := guard{services.Callers(), c.Vocabulary, c.Log, &rate.Sometimes{First: 10, Interval: logInterval}}
-	interceptors := []grpc.UnaryServerInterceptor{measured(c.Metrics), g.intercept, c.Continued, recovered(c.Log)}
+	seconds := newSeconds(c.Metrics)
+	g := guard{services.Callers(), c.Vocabulary, c.Log, seconds, &rate.Sometimes{First: 10, Interval: logInterval}}
+	interceptors := []grpc.UnaryServerInterceptor{measured(seconds), g.intercept, c.Continued, recovered(c.Log)}
 	streams := make([]grpc.StreamServerInterceptor, len(interceptors))
 	for i, intercept := range interceptors {
 		streams[i] = streamed(intercept)

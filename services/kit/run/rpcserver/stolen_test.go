@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -26,6 +27,7 @@ import (
 type counted struct {
 	net.Listener
 	received atomic.Int64
+	metrics  *prometheus.Registry
 }
 
 func (l *counted) Accept() (net.Conn, error) {
@@ -56,8 +58,8 @@ func served(t *testing.T, a *peertls.Authority) *counted {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &counted{Listener: inner}
-	s := New(Config{Identity: identity(t, a, "store"), Vocabulary: vocabulary.Platform(), Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
+	l := &counted{Listener: inner, metrics: prometheus.NewRegistry()}
+	s := New(Config{Identity: identity(t, a, "store"), Vocabulary: vocabulary.Platform(), Metrics: l.metrics, Log: slog.New(slog.DiscardHandler),
 		Continued: func(ctx context.Context, r any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 			return next(ctx, r)
 		}})
@@ -123,6 +125,38 @@ func TestRefusedCallsAreNotRead(t *testing.T) {
 	request.Content.Json = make([]byte, MaxRequest+1)
 	if _, err := pb.NewStoreClient(connected(t, a, "frontdoor", l)).Create(t.Context(), request); status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("a request that is too large: %v", err)
+	}
+}
+
+// TestRefusedCallsAreCounted: for the alert about them. A method that a peer invents is no label, and
+// gets the answer by which a service of a later release learns that this one does not have it.
+func TestRefusedCallsAreCounted(t *testing.T) {
+	a := newAuthority(t)
+	l := served(t, a)
+	stolen := connected(t, a, "authn", l)
+	for range 3 {
+		if _, err := pb.NewStoreClient(stolen).Delete(t.Context(), &pb.DeleteRequest{}); status.Code(err) != codes.PermissionDenied {
+			t.Fatal(err)
+		}
+	}
+	for _, method := range []string{"/portico.v1.Store/Invented", "/portico.v1.Authz/Invented", "/invented.Store/Get", "/x"} {
+		if err := stolen.Invoke(t.Context(), method, &pb.GetRequest{}, &pb.Object{}); status.Code(err) != codes.Unimplemented {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+	families, err := l.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if text := m.String(); !strings.Contains(text, `"/portico.v1.Store/Delete"`) || !strings.Contains(text, "PermissionDenied") || m.GetHistogram().GetSampleCount() != 3 {
+				t.Errorf("got %s", text)
+			}
+		}
+	}
+	if len(families) != 1 || len(families[0].GetMetric()) != 1 {
+		t.Errorf("got %v", families)
 	}
 }
 
