@@ -23,13 +23,10 @@ func (p topologyLabels) mutate(ctx context.Context, r *review.Review) error {
 	}
 	key := resource.Key{GroupResource: resource.GroupResource{Resource: "nodes"}, Name: node}
 	stored, err := p.store.Get(ctx, services.GetRequest{Key: key, Read: services.Read{Mode: services.AnyRevision}})
-	if services.IsReason(err, services.ReasonNotFound) { // a new node may not be in memory yet
-		stored, err = p.store.Get(ctx, services.GetRequest{Key: key})
-	}
-	if err != nil {
-		if services.IsReason(err, services.ReasonNotFound) {
-			return nil
-		}
+	switch {
+	case services.IsReason(err, services.ReasonNotFound):
+		return nil
+	case err != nil:
 		return err
 	}
 	object, err := r.Decoded()
