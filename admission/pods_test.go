@@ -248,3 +248,40 @@ func TestTopologyLabels(t *testing.T) {
 		}
 	}
 }
+
+// TestPodResize: from release 1.36 on, a pod is not resized to more than its node has.
+func TestPodResize(t *testing.T) {
+	c := cluster(t)
+	c.Put(t, core("nodes"), `{metadata: {name: n1, labels: {platform.io/os: linux}}, status: {allocatable: {cpu: "2", memory: 1Gi}}}`)
+	c.Put(t, core("nodes"), `{metadata: {name: w, labels: {platform.io/os: windows}}, status: {allocatable: {cpu: "2", memory: 1Gi}}}`)
+	pod := func(node, cpu, memory string) string {
+		requests := `"resources":{"requests":{"cpu":"` + cpu + `","memory":"` + memory + `"}}`
+		return `{"spec":{"nodeName":"` + node + `","containers":[{` + requests + `},{"resources":{"requests":{"cpu":"500m"}}}]}}`
+	}
+	to := func(was, is string) services.AdmissionRequest {
+		r := updateOf("pods", was, is)
+		r.Subresource = "resize"
+		return r
+	}
+	a, earlier := started(t, c, append(only(), emulate136)...), started(t, c, only()...)
+	for _, x := range []struct {
+		request        services.AdmissionRequest
+		refused, cause string
+	}{
+		{to(pod("n1", "1", "1Gi"), pod("n1", "1500m", "1Gi")), "", ""},
+		{to(pod("n1", "1", "1Gi"), pod("n1", "1501m", "1025Mi")), `node didn't have enough allocatable resources: cpu, requested: 2001, allocatable: 2000; memory, requested: 1074790400, allocatable: 1073741824`, "NodeCapacity"},
+		{to(pod("n1", "8", "1Gi"), pod("n1", "8", "1Gi")), "", ""},
+		{to(pod("", "1", "1Gi"), pod("", "8", "1Gi")), "", ""},
+		{updateOf("pods", pod("n1", "1", "1Gi"), pod("n1", "8", "1Gi")), "", ""},
+		{to(pod("w", "1", "1Gi"), pod("w", "500m", "1Gi")), `pod resize is only supported on linux nodes, node "w" is "windows"`, "UnsupportedPlatform"},
+		{to(pod("none", "1", "1Gi"), pod("none", "500m", "1Gi")), `node "none" not found`, ""},
+	} {
+		mutated(t, a, x.request, x.refused)
+		mutated(t, earlier, x.request, "")
+		if _, err := a.Validate(t.Context(), x.request); x.cause != "" {
+			if s := services.AsStatus(err); s.Details == nil || len(s.Details.Causes) != 1 || s.Details.Causes[0].Reason != x.cause {
+				t.Errorf("%s: %+v", x.request.Object, s.Details)
+			}
+		}
+	}
+}
