@@ -16,6 +16,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/nodeselector"
 	"github.com/portico-platform/portico/admission/internal/optional"
 	"github.com/portico-platform/portico/admission/internal/ownerrefs"
+	"github.com/portico-platform/portico/admission/internal/placement"
 	"github.com/portico-platform/portico/admission/internal/podsecurity"
 	"github.com/portico-platform/portico/admission/internal/policy"
 	"github.com/portico-platform/portico/admission/internal/review"
@@ -186,13 +187,13 @@ func (e Environment) mutator(labels match.Labels) *policy.Mutator {
 // those of webhooks.
 func (e Environment) insertLater(table []Plugin, mutator *policy.Mutator) []Plugin {
 	v := e.Vocabulary
-	topology := topologyLabels{store: e.Store, labels: []string{v.Qualified("topology", "zone"), v.Qualified("topology", "region")}}
-	resizes := podResize{store: e.Store, counter: quota.NewCounter(v), os: v.Qualified("", "os")}
+	topology := placement.Labels{Store: e.Store, Names: []string{v.Qualified("topology", "zone"), v.Qualified("topology", "region")}}
+	resizes := placement.Resize{Store: e.Store, Counter: quota.NewCounter(v), OS: v.Qualified("", "os")}
 	policies := policy.New(policy.Config{Policies: e.Policies, Bindings: e.PolicyBindings, Custom: e.CustomTypes, Store: e.Store,
 		Labels: mutator.Labels, Expressions: e.Expressions, Vocabulary: e.Vocabulary})
 	at := func(name string) int { return slices.IndexFunc(table, func(p Plugin) bool { return p.Name == name }) }
-	table = slices.Insert(table, at("converter"), Plugin{Name: "PodTopologyLabels", Default: true, Concerns: about("", "pods"), Mutate: topology.mutate},
-		Plugin{Name: "PodResizeValidator", Default: true, Concerns: about("", "pods"), Validate: resizes.validate})
+	table = slices.Insert(table, at("converter"), Plugin{Name: "PodTopologyLabels", Default: true, Concerns: about("", "pods"), Mutate: topology.Mutate},
+		Plugin{Name: "PodResizeValidator", Default: true, Concerns: about("", "pods"), Validate: resizes.Validate})
 	table = slices.Insert(table, at("MutatingAdmissionWebhook"), Plugin{Name: "MutatingAdmissionPolicy", Default: true, Concerns: mutator.Concerns, Mutate: mutator.Mutate})
 	return slices.Insert(table, at("ValidatingAdmissionWebhook"), Plugin{Name: "ValidatingAdmissionPolicy", Default: true, Final: true, Concerns: policies.Concerns, Validate: policies.Validate})
 }

@@ -1,4 +1,7 @@
-package plugin
+// Package placement holds the admission plugins that compare pods with their node: one that copies the
+// labels of its place to them, and one that keeps resizes within what it has. Kubernetes 1.36 has
+// both. It serves section "Admission plugins" of the specification.
+package placement
 
 import (
 	"context"
@@ -9,20 +12,21 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// topologyLabels copies the labels of a node that say where it is to a pod that is bound to it or
+// Labels copies the labels of a node that say where it is to a pod that is bound to it or
 // created on it. They replace those of the pod. A node that does not exist has none.
-type topologyLabels struct {
-	store  services.Reader
-	labels []string
+type Labels struct {
+	Store services.Reader
+	Names []string
 }
 
-func (p topologyLabels) mutate(ctx context.Context, r *review.Review) error {
+// Mutate adds the labels to a new pod that has a node, or to the binding of a pod.
+func (p Labels) Mutate(ctx context.Context, r *review.Review) error {
 	node, err := p.node(r)
 	if err != nil || node == "" {
 		return err
 	}
 	key := resource.Key{GroupResource: resource.GroupResource{Resource: "nodes"}, Name: node}
-	stored, err := p.store.Get(ctx, services.GetRequest{Key: key, Read: services.Read{Mode: services.AnyRevision}})
+	stored, err := p.Store.Get(ctx, services.GetRequest{Key: key, Read: services.Read{Mode: services.AnyRevision}})
 	switch {
 	case services.IsReason(err, services.ReasonNotFound):
 		return nil
@@ -33,7 +37,7 @@ func (p topologyLabels) mutate(ctx context.Context, r *review.Review) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range p.labels {
+	for _, name := range p.Names {
 		value, ok := stored.Labels[name]
 		if !ok {
 			continue
@@ -47,7 +51,7 @@ func (p topologyLabels) mutate(ctx context.Context, r *review.Review) error {
 }
 
 // node returns the node that a pod is created on or bound to; empty for other requests.
-func (p topologyLabels) node(r *review.Review) (string, error) {
+func (p Labels) node(r *review.Review) (string, error) {
 	if r.Is(services.OperationCreate, "", "pods") {
 		_, spec, err := r.NewPod()
 		return tree.Text(spec, "nodeName"), err

@@ -1,4 +1,4 @@
-package plugin
+package placement
 
 import (
 	"context"
@@ -16,14 +16,15 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// podResize refuses resizes of pods to more than their node has, and on nodes that cannot resize pods.
-type podResize struct {
-	store   services.Reader
-	counter quota.Counter
-	os      string // the label of a node with its operating system
+// Resize refuses resizes of pods to more than their node has, and on nodes that cannot resize pods.
+type Resize struct {
+	Store   services.Reader
+	Counter quota.Counter
+	OS      string // the label of a node with its operating system
 }
 
-func (p podResize) validate(ctx context.Context, r *review.Review) error {
+// Validate returns Forbidden (403) for a resize that changes a pod and that its node cannot do.
+func (p Resize) Validate(ctx context.Context, r *review.Review) error {
 	if !r.Is(services.OperationUpdate, "", "pods/resize") {
 		return nil
 	}
@@ -39,21 +40,21 @@ func (p podResize) validate(ctx context.Context, r *review.Review) error {
 	if name == "" || reflect.DeepEqual(pod["spec"], old["spec"]) {
 		return nil
 	}
-	stored, err := p.store.Get(ctx, services.GetRequest{Key: resource.Key{GroupResource: resource.GroupResource{Resource: "nodes"}, Name: name}})
+	stored, err := p.Store.Get(ctx, services.GetRequest{Key: resource.Key{GroupResource: resource.GroupResource{Resource: "nodes"}, Name: name}})
 	if services.IsReason(err, services.ReasonNotFound) {
 		return r.Forbid("node %q not found", name)
 	}
 	if err != nil {
 		return err
 	}
-	if os, ok := stored.Labels[p.os]; ok && os != "linux" {
+	if os, ok := stored.Labels[p.OS]; ok && os != "linux" {
 		return because("UnsupportedPlatform", r.Forbid("pod resize is only supported on linux nodes, node %q is %q", name, os))
 	}
 	return p.fits(r, stored)
 }
 
 // fits returns Forbidden (403) if the pod of a review requests more than a node has for pods.
-func (p podResize) fits(r *review.Review, stored services.Object) error {
+func (p Resize) fits(r *review.Review, stored services.Object) error {
 	var node struct {
 		Status struct {
 			Allocatable quota.Amounts `json:"allocatable"`
@@ -66,7 +67,7 @@ func (p podResize) fits(r *review.Review, stored services.Object) error {
 	if err != nil {
 		return err
 	}
-	item, err := p.counter.Read(r.Type(), object)
+	item, err := p.Counter.Read(r.Type(), object)
 	if err != nil {
 		return err
 	}
