@@ -29,7 +29,12 @@ const (
 	connectionAge  = 10 * time.Minute
 	// healthEvery is how often the health over gRPC follows Service.Ready.
 	healthEvery = 200 * time.Millisecond
-	// headerTimeout, bodyTimeout and idleTimeout end slow connections over HTTP.
+	// maxCalls bounds the calls of one connection that are in progress, and maxHeaders the headers
+	// of a request, in bytes.
+	maxCalls   = 2000
+	maxHeaders = 64 << 10
+	// headerTimeout, bodyTimeout and idleTimeout end slow connections over HTTP, and the first of
+	// them also handshakes of gRPC.
 	headerTimeout = 10 * time.Second
 	bodyTimeout   = 30 * time.Second
 	idleTimeout   = 2 * time.Minute
@@ -98,7 +103,7 @@ func (s *Server) listenRPC() (err error) {
 	}
 	s.rpc = grpc.NewServer(append(window.Server(),
 		grpc.Creds(credentials.NewTLS(identity.config(tls.VersionTLS13, "h2"))),
-		grpc.MaxRecvMsgSize(s.options.MaxRequestBytes),
+		grpc.MaxRecvMsgSize(s.options.MaxRequestBytes), grpc.MaxHeaderListSize(maxHeaders), grpc.MaxConcurrentStreams(maxCalls), grpc.ConnectionTimeout(headerTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveEvery, Timeout: keepaliveEvery / 2, MaxConnectionAge: connectionAge, MaxConnectionAgeGrace: time.Minute}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveEvery / 2, PermitWithoutStream: true}),
 	)...)
@@ -144,7 +149,7 @@ func (s *Server) listenStatus() (err error) {
 
 func (s *Server) http(h http.Handler) *http.Server {
 	return &http.Server{Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: 64 << 10, ErrorLog: log.New(logWriter{s.log}, "", 0)}
+		MaxHeaderBytes: maxHeaders, ErrorLog: log.New(logWriter{s.log}, "", 0)}
 }
 
 // logWriter logs the errors of connections, most of which are handshakes that failed.

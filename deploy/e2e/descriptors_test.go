@@ -15,6 +15,58 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
+// TestFewDescriptorsOfServices: clients without a certificate that open as many connections to the
+// store and the hub as these may have disturb no requests, and keep no restarted front door out for
+// longer than their handshakes may take.
+func TestFewDescriptorsOfServices(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("builds and starts eleven processes")
+	}
+	const limit = 96
+	s := newSuite(t, vocabulary.Platform())
+	door := program{}
+	for _, p := range programs() {
+		p.descriptors = limit
+		if p.name == "frontdoor" {
+			door = p
+		}
+		s.start(t, p)
+	}
+	c := s.connect(t, "frontdoor")
+	names := []string{"store", "watch-hub"}
+	for _, name := range names {
+		for range limit {
+			conn, err := net.Dial("tcp", s.addresses[name])
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+		}
+	}
+	for _, name := range names {
+		eventually(t, name+" logs that clients wait", func() bool { return strings.Contains(s.processes[name].log(), "new connections wait") })
+	}
+	create := func(name string) {
+		t.Helper()
+		answer := c.Ask(t, cluster.Request{Method: http.MethodPost, Path: "/api/v1/namespaces/default/configmaps",
+			Body: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `"}}`})
+		if answer.Code/100 != 2 {
+			t.Errorf("%s: %d %s", name, answer.Code, answer.Body)
+		}
+	}
+	create("meanwhile")
+	s.processes["frontdoor"].stop(t)
+	s.start(t, door)
+	c = s.connect(t, "frontdoor")
+	create("later")
+	for name, p := range s.processes {
+		if p.hasEnded() || strings.Contains(p.log(), "too many open files") {
+			t.Errorf("%s: %s", name, p.tail())
+		}
+	}
+}
+
 // TestFewDescriptors: under a small limit on open files, clients that open as many connections
 // end nothing: requests of a client that is connected are answered, with files and connections
 // of the process, a new client is served once others leave or are too slow, and the log says why it

@@ -194,7 +194,7 @@ func (a *allInOne) start(t *testing.T, args ...string) {
 		"--data-dir=" + a.Dir, "--bind-address=" + host, "--secure-port=" + port, "--vocabulary=" + a.Vocabulary.Name,
 	}, args...)...)
 	if a.descriptors > 0 {
-		command = exec.Command("sh", append([]string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, a.descriptors)}, command.Args...)...)
+		command = limited(a.descriptors, command)
 	}
 	a.process = spawnCommand(t, t.TempDir(), command)
 	eventually(t, "the home is made", func() bool {
@@ -208,6 +208,11 @@ func (a *allInOne) start(t *testing.T, args ...string) {
 		t.Fatalf("%s ended: %s", a.process.name, a.process.tail())
 	}
 	a.process.await(t, a.Cluster)
+}
+
+// limited returns a command whose process may open that many files.
+func limited(descriptors int, command *exec.Cmd) *exec.Cmd {
+	return exec.Command("sh", append([]string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, descriptors)}, command.Args...)...)
 }
 
 func (p *process) hasEnded() bool {

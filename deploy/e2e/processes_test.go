@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,6 +30,8 @@ type program struct {
 	etcd    bool
 	nats    bool
 	offer   bool // it answers others
+	// descriptors is the limit on open files of the process, if it is not 0.
+	descriptors int
 	// files are flags whose values are files of the home.
 	files map[string]string
 }
@@ -225,5 +228,9 @@ func (s *suite) start(t *testing.T, p program) {
 		args = append(args, "--bind-address="+host, "--secure-port="+port)
 	}
 	slices.Sort(args)
-	s.processes[replica] = spawn(t, s.logs, filepath.Join(s.bin, p.name), args...)
+	command, logs := exec.Command(filepath.Join(s.bin, p.name), args...), s.logs
+	if p.descriptors > 0 {
+		command, logs = limited(p.descriptors, command), t.TempDir()
+	}
+	s.processes[replica] = spawnCommand(t, logs, command)
 }
