@@ -28,7 +28,9 @@ type Trust struct {
 func (t *Transports) Extension(trust Trust) (*http.Transport, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: trust.ServerName, InsecureSkipVerify: trust.Insecure} //nolint:gosec // as the object asks
 	if trust.Identity != nil {
-		config.Certificates = []tls.Certificate{*trust.Identity}
+		// An extension that has just started names only some of its authorities, and may look at the
+		// certificate again later, on the same connection.
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return trust.Identity, nil }
 	}
 	if len(trust.Authorities) > 0 {
 		config.RootCAs = x509.NewCertPool()

@@ -35,12 +35,8 @@ func newSite(t *testing.T, handle http.HandlerFunc) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	authority, err := os.ReadFile(client.CA)
-	if err != nil {
-		t.Fatal(err)
-	}
 	clients := x509.NewCertPool()
-	clients.AppendCertsFromPEM(authority)
+	clients.AppendCertsFromPEM(read(t, client.CA))
 	s.server = httptest.NewUnstartedServer(handle)
 	s.server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: clients}
 	s.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
@@ -63,6 +59,15 @@ func issue(t *testing.T, name string) peertls.Files {
 		t.Fatal(err)
 	}
 	return files
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
 }
 
 func (s *site) transports() *Transports {
@@ -121,6 +126,39 @@ func TestCertificates(t *testing.T) {
 		if _, err := New(s.config); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// TestIdentityIsAlwaysShown: an extension gets the client certificate also while it names only other
+// authorities, as it does until it has read those of front doors.
+func TestIdentityIsAlwaysShown(t *testing.T) {
+	shown := make(chan int, 1)
+	serving, client := issue(t, "ext.ns.svc"), issue(t, "front-proxy-client")
+	pair, err := tls.LoadX509KeyPair(serving.Cert, serving.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := x509.NewCertPool()
+	others.AppendCertsFromPEM(read(t, serving.Cert)) // authorities of tests have the same name
+	s := &site{T: t, config: Config{Policy: Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Timeout: 5 * time.Second, Idle: time.Minute, Log: slog.New(slog.DiscardHandler)}}
+	s.server = httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { shown <- len(r.TLS.PeerCertificates) }))
+	s.server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequestClientCert, ClientCAs: others}
+	s.server.StartTLS()
+	t.Cleanup(s.server.Close)
+	identity, err := tls.LoadX509KeyPair(client.Cert, client.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	over, err := s.transports().Extension(Trust{ServerName: "ext.ns.svc", Authorities: read(t, serving.CA), Identity: &identity})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(over.CloseIdleConnections)
+	if err := s.get(over); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-shown; n == 0 {
+		t.Error("no certificate is shown")
 	}
 }
 
