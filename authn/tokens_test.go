@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -132,14 +133,15 @@ func TestServiceAccountTokens(t *testing.T) {
 		"iss": "https://platform.default.svc", "sub": "system:serviceaccount:" + namespace + ":robot", "aud": []string{"https://platform.default.svc"},
 		"exp": time.Now().Add(time.Hour).Unix(),
 		"platform.io": map[string]any{"namespace": namespace, "serviceaccount": map[string]any{"name": "robot", "uid": "u1"},
-			"pod": map[string]any{"name": "web", "uid": "p1"}},
+			"pod": map[string]any{"name": "web", "uid": "p1"}, "node": map[string]any{"name": "n1", "uid": "n2"}},
 	})
 	ends := func(at time.Time) string {
 		return "{metadata: {name: web, namespace: platform-system, uid: p1, deletionTimestamp: \"" + at.UTC().Format(time.RFC3339) + "\"}}"
 	}
 	cluster.Put(t, pods, ends(time.Now().Add(30*time.Second)))
-	if err := ask(ofPod); err != nil {
-		t.Errorf("a pod in its grace period: %v", err)
+	if got, err := a.Authenticate(t.Context(), services.Credentials{BearerToken: ofPod}); err != nil ||
+		!slices.Equal(got.User.Extra["authentication.platform.io/node-name"], []string{"n1"}) || !slices.Equal(got.User.Extra["authentication.platform.io/node-uid"], []string{"n2"}) {
+		t.Errorf("a pod in its grace period: %+v, %v", got.User, err)
 	}
 	cluster.Put(t, pods, ends(time.Now().Add(-2*time.Minute)))
 	wantRefused("a pod after its grace period", ofPod)

@@ -68,6 +68,8 @@ type account struct {
 	ServiceAccount named  `json:"serviceaccount"`
 	Secret         named  `json:"secret"`
 	Pod            named  `json:"pod"`
+	// Node is the one that Pod is on.
+	Node named `json:"node"`
 	// WarnAfter is when the client should have replaced the token.
 	WarnAfter *jwt.NumericDate `json:"warnafter"`
 	legacy    bool
@@ -166,6 +168,12 @@ func (m *ServiceAccount) user(a account) services.UserInfo {
 		user.Extra = map[string][]string{
 			m.config.Vocabulary.Qualified("authentication", "pod-name"): {a.Pod.Name},
 			m.config.Vocabulary.Qualified("authentication", "pod-uid"):  {a.Pod.UID},
+		}
+		if a.Node.Name != "" {
+			user.Extra[m.config.Vocabulary.Qualified("authentication", "node-name")] = []string{a.Node.Name}
+		}
+		if a.Node.UID != "" {
+			user.Extra[m.config.Vocabulary.Qualified("authentication", "node-uid")] = []string{a.Node.UID}
 		}
 	}
 	return user

@@ -47,6 +47,8 @@ type Subject struct {
 	ServiceAccount Named  `json:"serviceaccount"`
 	Pod            *Named `json:"pod,omitempty"`
 	Secret         *Named `json:"secret,omitempty"`
+	// Node is the node that the pod is on, since release 1.30.
+	Node *Named `json:"node,omitempty"`
 	// WarnAfter is when the client should have replaced the token; nil if it is not extended.
 	WarnAfter *jwt.NumericDate `json:"warnafter,omitempty"`
 }
@@ -54,7 +56,7 @@ type Subject struct {
 // Named is an object that a token names.
 type Named struct {
 	Name string `json:"name"`
-	UID  string `json:"uid"`
+	UID  string `json:"uid,omitempty"`
 }
 
 // Issue signs a token. The standard claims need neither issuer nor times.

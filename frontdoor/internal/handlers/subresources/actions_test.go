@@ -1,6 +1,7 @@
 package subresources
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -87,7 +88,11 @@ func (b *bench) keep(gr resource.GroupResource, object string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	key := resource.Key{GroupResource: gr, Namespace: "default", Name: tree.Text(decoded, "metadata", "name")}
+	namespace := "default"
+	if gr.Resource == "nodes" {
+		namespace = ""
+	}
+	key := resource.Key{GroupResource: gr, Namespace: namespace, Name: tree.Text(decoded, "metadata", "name")}
 	if _, err := b.store.Create(b.Context(), services.CreateRequest{Key: key, Content: content}); err != nil {
 		b.Fatal(err)
 	}
@@ -285,6 +290,45 @@ func TestAnnouncedEviction(t *testing.T) {
 		"lastProbeTime": nil, "lastTransitionTime": "2030-01-02T03:04:05Z"}
 	if len(conditions) != 2 || !reflect.DeepEqual(conditions[1], any(want)) || tree.Object(b.read(pods, "bound"), "metadata")["deletionTimestamp"] == nil {
 		t.Errorf("%v", conditions)
+	}
+}
+
+// TestTokenOfPodOnNode: since release 1.30 the token of a pod names its node, also if that does not
+// exist.
+func TestTokenOfPodOnNode(t *testing.T) {
+	for r, want := range map[release.Release]string{release.V121: `null`, release.V136: `{"name":"n1","uid":"u-n1"}`} {
+		b := newBench(t)
+		b.engine = handlertest.EngineOf(t, r)
+		b.keep(resource.GroupResource{Resource: "serviceaccounts"}, `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"bob","namespace":"default","uid":"u"}}`)
+		b.keep(resource.GroupResource{Resource: "nodes"}, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1","uid":"u-n1"}}`)
+		b.pod("p", `,"spec":{"serviceAccountName":"bob","nodeName":"n1"}`)
+		b.pod("lost", `,"spec":{"serviceAccountName":"bob","nodeName":"n2"}`)
+		b.pod("waits", `,"spec":{"serviceAccountName":"bob"}`)
+		lost := "null"
+		if want != lost {
+			lost = `{"name":"n2"}`
+		}
+		for pod, want := range map[string]string{"p": want, "lost": lost, "waits": "null"} {
+			answer, err := b.post("serviceaccounts/bob/token", `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"expirationSeconds":3600,"boundObjectRef":{"apiVersion":"v1","kind":"Pod","name":"`+pod+`"}}}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			token, err := jwt.ParseSigned(tree.Text(answer, "status", "token"), []jose.SignatureAlgorithm{jose.ES256})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var whom struct {
+				K struct {
+					Node json.RawMessage `json:"node"`
+				} `json:"kubernetes.io"`
+			}
+			if err := token.Claims(&b.key.PublicKey, &whom); err != nil {
+				t.Fatal(err)
+			}
+			if got := cmp.Or(string(whom.K.Node), "null"); got != want {
+				t.Errorf("%s: the token of the pod %s names the node %s, want %s", r, pod, got, want)
+			}
+		}
 	}
 }
 

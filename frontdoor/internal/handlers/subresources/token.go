@@ -15,6 +15,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -40,7 +41,7 @@ func (h *Handlers) issue(w http.ResponseWriter, r *request.Request) error {
 	if err := r.Engine.Schemas.Validate(r.Context(), bodyType, a.body, nil); err != nil {
 		return err
 	}
-	account, err := h.object(r.Context(), a, "serviceaccounts", r.Name)
+	account, err := h.object(r.Context(), "serviceaccounts", a.Namespace, r.Name)
 	if err != nil {
 		return err
 	}
@@ -101,7 +102,7 @@ func (h *Handlers) bindToken(ctx context.Context, a *action, ref *authentication
 	if ref.Name == "" {
 		return services.BadRequest("Name parameter required.")
 	}
-	object, err := h.object(ctx, a, kind.resource, ref.Name)
+	object, err := h.object(ctx, kind.resource, a.Namespace, ref.Name)
 	if err != nil {
 		return err
 	}
@@ -113,13 +114,29 @@ func (h *Handlers) bindToken(ctx context.Context, a *action, ref *authentication
 		return services.Conflict("", ref.Kind, ref.Name, fmt.Sprintf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
 	}
 	*kind.into = &bound
-	return nil
+	if on := tree.Text(object, "spec", "nodeName"); ref.Kind == "Pod" && on != "" && !a.Engine.Types.Release().Before(release.V136) {
+		whom.Node, err = h.node(ctx, on)
+	}
+	return err
 }
 
-// object reads an object of the core group in the namespace of the request.
-func (h *Handlers) object(ctx context.Context, a *action, of, name string) (map[string]any, error) {
+// node names the node of a pod, without a UID if the node does not exist.
+func (h *Handlers) node(ctx context.Context, name string) (*issuer.Named, error) {
+	object, err := h.object(ctx, "nodes", "", name)
+	if services.IsReason(err, services.ReasonNotFound) {
+		return &issuer.Named{Name: name}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	node := nameOf(object)
+	return &node, nil
+}
+
+// object reads an object of the core group.
+func (h *Handlers) object(ctx context.Context, of, namespace, name string) (map[string]any, error) {
 	stored, err := h.Store.Get(ctx, services.GetRequest{Key: resource.Key{
-		GroupResource: resource.GroupResource{Resource: of}, Namespace: a.Namespace, Name: name}})
+		GroupResource: resource.GroupResource{Resource: of}, Namespace: namespace, Name: name}})
 	if err != nil {
 		return nil, err
 	}
