@@ -6,10 +6,13 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"math/big"
 	"testing"
 	"time"
+
+	"github.com/portico-platform/portico/services"
 )
 
 // authority is a certificate authority for tests.
@@ -41,8 +44,14 @@ func newAuthority(t *testing.T) *authority {
 // client returns the DER chain of a new client certificate.
 func (a *authority) client(t *testing.T, name string, organizations ...string) [][]byte {
 	t.Helper()
+	return a.issue(t, pkix.Name{CommonName: name, Organization: organizations})
+}
+
+// issue returns the DER chain of a new client certificate for a subject.
+func (a *authority) issue(t *testing.T, subject pkix.Name) [][]byte {
+	t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name, Organization: organizations},
+		SerialNumber: big.NewInt(2), Subject: subject,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}, a.certificate, newKey(t).Public(), a.key)
@@ -59,4 +68,30 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 		t.Fatal(err)
 	}
 	return key
+}
+
+// TestUIDsOfCertificates: since release 1.33 the subject of a client certificate may have the UID.
+func TestUIDsOfCertificates(t *testing.T) {
+	ca := newAuthority(t)
+	uid := func(values ...string) (names []pkix.AttributeTypeAndValue) {
+		for _, value := range values {
+			names = append(names, pkix.AttributeTypeAndValue{Type: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}, Value: value})
+		}
+		return names
+	}
+	for release, a := range map[string]services.Authn{"1.21": started(t, "--client-ca-file="+ca.file, "--emulated-version=1.21"), "1.36": started(t, "--client-ca-file="+ca.file, "--emulated-version=1.36")} {
+		for _, c := range []struct {
+			names   []pkix.AttributeTypeAndValue
+			want    string
+			refused bool
+		}{{nil, "", false}, {uid("u1"), "u1", false}, {uid("u1", "u2"), "", true}, {uid(""), "", true}} {
+			got, err := a.Authenticate(t.Context(), services.Credentials{Certificates: ca.issue(t, pkix.Name{CommonName: "jane", ExtraNames: c.names})})
+			if release == "1.21" {
+				c.want, c.refused = "", false
+			}
+			if c.refused != services.IsReason(err, services.ReasonUnauthorized) || !c.refused && (got.User.Name != "jane" || got.User.UID != c.want) {
+				t.Errorf("%s, %v: %+v, %v", release, c.names, got.User, err)
+			}
+		}
+	}
 }

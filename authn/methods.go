@@ -69,6 +69,7 @@ func clientCertificates(_ context.Context, n *run.Node, now func() time.Time) (m
 	if err != nil {
 		return nil, run.Usagef("--client-ca-file: %v", err)
 	}
+	m.UIDs = !n.Release.Before(release.V136)
 	return m, nil
 }
 

@@ -12,6 +12,8 @@ import (
 	"os"
 	"time"
 
+	oids "k8s.io/apimachinery/pkg/apis/asn1"
+
 	"github.com/portico-platform/portico/services"
 )
 
@@ -21,6 +23,10 @@ const certificateFor = time.Minute
 // Certificate authenticates client certificates: the common name is the user name, the
 // organizations are the groups.
 type Certificate struct {
+	// UIDs makes the attribute of subjects that Kubernetes has for it the UID of the user, as since
+	// release 1.33.
+	UIDs bool
+
 	roots *x509.CertPool
 	now   func() time.Time
 }
@@ -49,11 +55,37 @@ func (m *Certificate) Authenticate(_ context.Context, c services.Credentials) (s
 	if leaf.Subject.CommonName == "" {
 		return services.Authentication{}, ErrNone
 	}
+	uid, err := m.uid(leaf)
+	if err != nil {
+		return services.Authentication{}, err
+	}
 	return services.Authentication{
-		User:     services.UserInfo{Name: leaf.Subject.CommonName, Groups: leaf.Subject.Organization},
+		User:     services.UserInfo{Name: leaf.Subject.CommonName, UID: uid, Groups: leaf.Subject.Organization},
 		CacheFor: min(certificateFor, leaf.NotAfter.Sub(m.now())), Credential: traceOf(leaf),
 	}, nil
 }
+
+// uid returns the UID in the subject of a certificate, empty if there is none. One that is not a text,
+// is empty or is there twice is an error.
+func (m *Certificate) uid(leaf *x509.Certificate) (string, error) {
+	if !m.UIDs {
+		return "", nil
+	}
+	uid, found := "", false
+	for _, attribute := range leaf.Subject.Names {
+		if !attribute.Type.Equal(uidAttribute) {
+			continue
+		}
+		text, ok := attribute.Value.(string)
+		if found || !ok || text == "" {
+			return "", errors.New("client certificate: the UID of the subject must be one text that is not empty")
+		}
+		uid, found = text, true
+	}
+	return uid, nil
+}
+
+var uidAttribute = oids.X509UID()
 
 // traceOf returns what a verified certificate depends on.
 func traceOf(leaf *x509.Certificate) services.Credential {
