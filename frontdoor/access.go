@@ -16,10 +16,7 @@ func (c *config) newAccess(n *run.Node, b backends.Services, gates features.Gate
 	running := live.NewRequests(live.Config{Authn: b.Authn, Authz: b.Authz, Forbidden: authfilters.Forbidden, Log: n.Log, Metrics: n.Metrics})
 	access := &authfilters.Control{Authn: b.Authn, Authz: b.Decisions, Identities: identities, LongRunning: running, Vocabulary: n.Vocabulary, Log: n.Log,
 		Namespaces:      permitted.New(permitted.Config{Authz: b.Decisions, Store: b.Store, Policy: b.Policy()}),
-		CreateToConnect: gates.On(features.CreateToConnect), HealthOpened: make(chan struct{}, 1)}
-	if gates.On(features.ConstrainedImpersonation) {
-		access.Constrained = authfilters.NewConstrained(n.Metrics)
-	}
+		CreateToConnect: gates.On(features.CreateToConnect), Constrained: authfilters.NewConstrained(gates.On(features.ConstrainedImpersonation), n.Metrics), HealthOpened: make(chan struct{}, 1)}
 	access.Limit(authfilters.Limits{Reads: c.reads, Writes: c.writes, Connections: c.connections.Inflight, Fair: c.fairness, Timeout: c.requestTimeout}, n.Metrics)
 	n.Go("access to health checks", access.FollowHealth)
 	n.Go("checking long-running requests", running.Run)

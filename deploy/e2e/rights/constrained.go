@@ -9,10 +9,11 @@ import (
 )
 
 // Constrained tests the rights of constrained impersonation, which release 1.36 has: each is for
-// some requests only, and gives no more than its mode. The vocabulary is that of Kubernetes.
+// some requests only, and gives no more than its mode.
 func Constrained(t *testing.T, c *cluster.Cluster) {
 	s := newStage(t, c)
-	const g, reviews = "authentication.k8s.io", "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+	g := c.Vocabulary.Group("authentication.")
+	reviews := "/apis/" + g + "/v1/selfsubjectreviews"
 	on := func(mode string) string { return rule(g, "selfsubjectreviews", "impersonate-on:"+mode+":create") }
 	s.person("user", on("user-info")+","+rule(g, "users", "impersonate:user-info", "jane")+","+rule(g, "groups", "impersonate:user-info", "dev", "system:masters"))
 	s.person("half", on("user-info")+","+rule("", "users", "impersonate:user-info", "jane"))
@@ -37,21 +38,21 @@ func Constrained(t *testing.T, c *cluster.Cluster) {
 		{"user", headers{"Impersonate-User": {"jane"}}, "system:authenticated"},
 		{"user", headers{"Impersonate-User": {"jane"}, "Impersonate-Group": {"dev"}}, "dev system:authenticated"},
 		{"user", headers{"Impersonate-User": {"jane"}, "Impersonate-Group": {"dev", "system:masters"}}, "impersonating the system:masters group is not allowed"},
-		{"user", headers{"Impersonate-User": {"bob"}}, `users.authentication.k8s.io "bob" is forbidden`},
+		{"user", headers{"Impersonate-User": {"bob"}}, `users.` + g + ` "bob" is forbidden`},
 		{"user", headers{"Impersonate-User": {"jane"}, "Impersonate-Uid": {"7"}}, `cannot impersonate:user-info resource "uids"`},
 		{"user", headers{"Impersonate-User": {account}}, "cannot impersonate-on:serviceaccount:create"},
 		{"user", headers{"Impersonate-User": {"system:node:n1"}}, "cannot impersonate-on:arbitrary-node:create"},
-		{"half", headers{"Impersonate-User": {"jane"}}, `cannot impersonate:user-info resource "users" in API group "authentication.k8s.io"`},
+		{"half", headers{"Impersonate-User": {"jane"}}, `cannot impersonate:user-info resource "users" in API group "` + g + `"`},
 		{"other-half", headers{"Impersonate-User": {"jane"}}, "cannot impersonate-on:user-info:create"},
 		{"account", headers{"Impersonate-User": {account}}, "system:serviceaccounts system:serviceaccounts:" + s.id + " system:authenticated"},
 		{"account", headers{"Impersonate-User": {account}, "Impersonate-Group": {"dev"}}, `cannot impersonate resource "serviceaccounts"`},
 		{"nodes", headers{"Impersonate-User": {"system:node:n1"}}, "system:nodes system:authenticated"},
-		{"nodes", headers{"Impersonate-User": {"system:node:n2"}}, `nodes.authentication.k8s.io "n2" is forbidden`},
+		{"nodes", headers{"Impersonate-User": {"system:node:n2"}}, `nodes.` + g + ` "n2" is forbidden`},
 		{"agent on n1", headers{"Impersonate-User": {"system:node:n1"}}, "system:nodes system:authenticated"},
 		{"agent on n1", headers{"Impersonate-User": {"system:node:n2"}}, "cannot impersonate-on:arbitrary-node:create"},
 		{"agent", headers{"Impersonate-User": {"system:node:n1"}}, "cannot impersonate-on:arbitrary-node:create"},
 	} {
-		answer := s.people[x.who].Ask(t, cluster.Request{Method: http.MethodPost, Header: x.headers, Path: reviews, Body: `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`})
+		answer := s.people[x.who].Ask(t, cluster.Request{Method: http.MethodPost, Header: x.headers, Path: reviews, Body: `{"apiVersion":"` + g + `/v1","kind":"SelfSubjectReview"}`})
 		var status cluster.Status
 		var review struct {
 			Status struct {

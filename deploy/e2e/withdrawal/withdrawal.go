@@ -197,7 +197,7 @@ func (s *scene) impersonation(t *testing.T) {
 	if s.doors[0].Vocabulary != vocabulary.K8s() {
 		return // release 1.21 has no constrained impersonation
 	}
-	s.act(t, "user", `{"apiGroups":["authentication.k8s.io"],"resources":["users"],"verbs":["impersonate:user-info"],"resourceNames":["played"]}`)
+	s.act(t, "user", `{"apiGroups":["`+s.doors[0].Vocabulary.Group("authentication.")+`"],"resources":["users"],"verbs":["impersonate:user-info"],"resourceNames":["played"]}`)
 	s.act(t, "on", `{"apiGroups":[""],"resources":["configmaps"],"verbs":["impersonate-on:user-info:watch"]}`)
 	watches = s.watches(t, s.token(t, "actor", ""), http.Header{"Impersonate-User": {"played"}})
 	s.must(t, "DELETE", s.rbac+"/clusterrolebindings/withdrawn-on", "")

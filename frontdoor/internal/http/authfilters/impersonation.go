@@ -144,7 +144,7 @@ type attempt struct {
 	r    *request.Request
 	im   *impersonation
 	mode mode
-	// caller is who asks, as authz is asked about it.
+	// caller is the caller as the questions to authz name it.
 	caller   services.UserInfo
 	identity services.UserInfo
 
@@ -210,8 +210,8 @@ func (t *attempt) of(a services.Attributes, authentication bool) services.Attrib
 	return a
 }
 
-// many is from how many groups or extra values on a caller of a constrained mode is asked first
-// whether it may impersonate any.
+// many is from how many groups or extra values on the right to impersonate any is checked first, in
+// constrained modes.
 const many = 4
 
 func (t *attempt) authorizeGroups() error {
@@ -272,7 +272,7 @@ func (t *attempt) ask(a services.Attributes) error {
 	return nil
 }
 
-// refuse returns the error of what nobody may do in a constrained mode.
+// refuse returns the error of what no caller may do in a constrained mode.
 func (t *attempt) refuse(a services.Attributes, why string) error {
 	a.User = t.caller
 	t.refusal = services.Decision{Reason: why}

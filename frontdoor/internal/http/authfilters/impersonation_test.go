@@ -18,12 +18,12 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// rights allows what it lists, "*" everything, and records what it is asked.
+// rights allows what it lists, "*" everything, and records the questions.
 type rights struct {
-	allowed []string
-	asked   []string
-	of      []services.Attributes // as they were asked
-	broken  string                // a verb about which it fails
+	allowed   []string
+	requested []string
+	of        []services.Attributes // of the questions
+	broken    string                // a verb about which it fails
 }
 
 func (g *rights) Authorize(_ context.Context, a services.Attributes) (services.Decision, error) {
@@ -35,7 +35,7 @@ func (g *rights) Authorize(_ context.Context, a services.Attributes) (services.D
 		resource += "." + a.Group
 	}
 	q := strings.TrimSpace(strings.Join([]string{a.Verb, resource + a.Path, a.Namespace, a.Name}, " "))
-	g.asked, g.of = append(g.asked, q), append(g.of, a)
+	g.requested, g.of = append(g.requested, q), append(g.of, a)
 	if g.broken != "" && a.Verb == g.broken {
 		return services.Decision{}, services.Unavailable("broken")
 	}
@@ -49,7 +49,7 @@ func (g *rights) Rules(context.Context, services.RulesRequest) (services.Rules, 
 func (g *rights) control(since bool) *Control {
 	c := &Control{Authz: g, Log: slog.New(slog.DiscardHandler), Vocabulary: vocabulary.K8s()}
 	if since {
-		c.Constrained = NewConstrained(prometheus.NewRegistry())
+		c.Constrained = NewConstrained(true, prometheus.NewRegistry())
 	}
 	return c
 }
@@ -77,9 +77,9 @@ func impersonates(t *testing.T, c *Control, caller services.UserInfo, h http.Hea
 func TestImpersonationHeaders(t *testing.T) {
 	const g = ".authentication.k8s.io"
 	for _, c := range []struct {
-		header http.Header
-		asked  []string
-		groups string
+		header    http.Header
+		requested []string
+		groups    string
 	}{
 		{http.Header{"Impersonate-User": {"jane"}, "Impersonate-Group": {"dev", "ops"}, "Impersonate-Extra-Acme.com%2fproject": {"p1", "p2"}},
 			[]string{"impersonate users  jane", "impersonate groups  dev", "impersonate groups  ops", "impersonate userextras/acme.com/project" + g + "  p1", "impersonate userextras/acme.com/project" + g + "  p2"}, "dev ops system:authenticated"},
@@ -100,13 +100,13 @@ func TestImpersonationHeaders(t *testing.T) {
 		if err != nil || !r.Impersonated || r.Constraint != "" || r.User.Name != c.header.Get("Impersonate-User") || r.Caller.Name != "sam" {
 			t.Fatalf("%v: %v, %+v", c.header, err, r.User)
 		}
-		if !slices.Equal(z.asked, c.asked) || strings.Join(r.User.Groups, " ") != c.groups {
-			t.Errorf("%v: asked %q, groups %q", c.header, z.asked, r.User.Groups)
+		if !slices.Equal(z.requested, c.requested) || strings.Join(r.User.Groups, " ") != c.groups {
+			t.Errorf("%v: requested %q, groups %q", c.header, z.requested, r.User.Groups)
 		}
-		for n := range c.asked { // each right alone is missing
-			z := &rights{allowed: slices.Delete(slices.Clone(c.asked), n, n+1)}
+		for n := range c.requested { // each right alone is missing
+			z := &rights{allowed: slices.Delete(slices.Clone(c.requested), n, n+1)}
 			if _, err := impersonates(t, z.control(false), services.UserInfo{Name: "sam"}, c.header); !services.IsReason(err, services.ReasonForbidden) {
-				t.Errorf("%v without %q: %v", c.header, c.asked[n], err)
+				t.Errorf("%v without %q: %v", c.header, c.requested[n], err)
 			}
 		}
 	}
@@ -159,19 +159,19 @@ func TestConstrainedImpersonation(t *testing.T) {
 		control := z.control(true)
 		r, err := impersonates(t, control, c.caller, c.header)
 		if err != nil || r.User.Name != c.header.Get("Impersonate-User") || r.Constraint != c.verb || strings.Join(r.User.Groups, " ") != c.groups {
-			t.Errorf("%s: %v, %q, %+v; asked %q", what, err, r.Constraint, r.User, z.asked)
+			t.Errorf("%s: %v, %q, %+v; requested %q", what, err, r.Constraint, r.User, z.requested)
 		}
 		if decision := r.Audit.Annotations()["authorization.k8s.io/decision"]; decision != "allow" {
 			t.Errorf("%s: the decision is %q", what, decision)
 		}
-		z.asked, z.of = nil, nil
-		if _, err := impersonates(t, control, c.caller, c.header); err != nil || c.verb == "" && len(z.asked) != len(c.rights) {
-			t.Errorf("%s: the second time: %v, asked %q", what, err, z.asked)
+		z.requested, z.of = nil, nil
+		if _, err := impersonates(t, control, c.caller, c.header); err != nil || c.verb == "" && len(z.requested) != len(c.rights) {
+			t.Errorf("%s: the second time: %v, requested %q", what, err, z.requested)
 		}
 		if c.verb == "impersonate:associated-node" {
 			for _, a := range z.of {
 				if u := a.User; len(u.Extra) != 1 || strings.Join(u.Extra["authentication.kubernetes.io/associated-node-keys"], " ") != "authentication.kubernetes.io/node-name authentication.kubernetes.io/pod-name" {
-					t.Errorf("%s: asked about %+v", what, a.User)
+					t.Errorf("%s: requested about %+v", what, a.User)
 				}
 			}
 		}

@@ -25,7 +25,7 @@ const (
 	associatedNode mode = "associated-node" // the node that the caller's pod is on
 	arbitraryNode  mode = "arbitrary-node"
 	account        mode = "serviceaccount"
-	userInfo       mode = "user-info" // anybody who is no node and no service account
+	userInfo       mode = "user-info" // a user who is no node and no service account
 	plain          mode = "legacy"
 )
 
@@ -43,7 +43,7 @@ func (m mode) verb() string {
 // on returns the verb of the right to make a request in the mode.
 func (m mode) on(verb string) string { return "impersonate-on:" + string(m) + ":" + verb }
 
-// applies reports whether a caller may ask for the impersonation in this mode.
+// applies reports whether the impersonation by a caller can be in this mode.
 func (m mode) applies(v vocabulary.Vocabulary, im *impersonation, caller services.UserInfo) bool {
 	node, isNode := nodeAgent(im.user)
 	_, _, isAccount := serviceAccount(im.user)
@@ -61,7 +61,7 @@ func (m mode) applies(v vocabulary.Vocabulary, im *impersonation, caller service
 	return true
 }
 
-// caller returns the caller as authz is asked about it. The right to impersonate the node that one is
+// caller returns the caller as the questions to authz name it. The right to impersonate the node that one is
 // on must not depend on the node: of the extra values of such a caller only the keys are left.
 func (m mode) caller(v vocabulary.Vocabulary, caller services.UserInfo) services.UserInfo {
 	if m == associatedNode {
@@ -106,8 +106,11 @@ type Constrained struct {
 // callersKept is the maximum number of remembered callers. The least recently seen are forgotten.
 const callersKept = 10_000
 
-// NewConstrained returns constrained impersonation that knows no callers.
-func NewConstrained(metrics prometheus.Registerer) *Constrained {
+// NewConstrained returns constrained impersonation that knows no callers; nil if it is off.
+func NewConstrained(on bool, metrics prometheus.Registerer) *Constrained {
+	if !on {
+		return nil
+	}
 	last, err := lru.New[[sha256.Size]byte, mode](callersKept)
 	if err != nil {
 		panic(err) // the number is positive
