@@ -148,7 +148,7 @@ func faults() map[string]struct {
 		"HTTP huge": {faultyHTTP(func(w http.ResponseWriter, uid string) {
 			_, _ = io.WriteString(w, reviewed(uid, patch(strings.Repeat(" ", 9<<20))))
 		}), "larger than"},
-		"HTTP another uid":         {faultyHTTP(func(w http.ResponseWriter, _ string) { _, _ = io.WriteString(w, reviewed("other", `"allowed":true`)) }), "it answered request"},
+		"HTTP another uid":         {faultyHTTP(func(w http.ResponseWriter, _ string) { _, _ = io.WriteString(w, reviewed("other", `"allowed":true`)) }), `expected response.uid=`},
 		"HTTP no response":         {faultyHTTP(func(w http.ResponseWriter, _ string) { _, _ = io.WriteString(w, `{}`) }), "webhook response was absent"},
 		"HTTP bad patch":           {answering(patch(`[{"op":"replace","path":"/nothing/here","value":1}]`)), "patch cannot be applied"},
 		"HTTP no patch":            {answering(patch(`{"op"`)), "patch cannot be applied"},

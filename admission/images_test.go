@@ -140,12 +140,12 @@ func TestImagePolicyFaults(t *testing.T) {
 		tries  int32
 		want   string
 	}{
-		"an error that passes": {code(500), 5, "it answered 500"},
-		"a limit":              {code(429), 5, "it answered 429"},
-		"an error that stays":  {code(403), 1, "it answered 403"},
+		"an error that passes": {code(500), 5, `an error on the server ("500 `},
+		"a limit":              {code(429), 5, "the server has received too many requests"},
+		"an error that stays":  {code(403), 1, "403 Forbidden"},
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://127.0.0.1:1/", http.StatusTemporaryRedirect)
-		}, 1, "it answered 307"},
+		}, 1, "status code 307"},
 		"no JSON": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "yes") }, 1, "not a"},
 		"nothing": {code(200), 1, "not a"},
 		"another kind": {func(w http.ResponseWriter, _ *http.Request) {

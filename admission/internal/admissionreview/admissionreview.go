@@ -199,7 +199,10 @@ func Patched(ctx context.Context, object, patch []byte) ([]byte, error) {
 	}
 	after, err := jsonpatch.Apply(ctx, object, patch)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", err, jsonpatch.Why(err))
+		if why := jsonpatch.Why(err); why != "" {
+			err = fmt.Errorf("%w: %s", err, why)
+		}
+		return nil, err
 	}
 	var o map[string]json.RawMessage
 	if err := json.Unmarshal(after, &o); err != nil {

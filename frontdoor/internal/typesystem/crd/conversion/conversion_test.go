@@ -103,7 +103,7 @@ func TestAnswersThatAreNotBelieved(t *testing.T) {
 	}
 	const prefix = "conversion webhook for example.com/v1, Kind=Widget "
 	for want, reply := range map[string]func(map[string]any) any{
-		"failed: it answered 500 Internal Server Error": func(map[string]any) any { return nil },
+		`failed: an error on the server ("500 Internal Server Error") has prevented the request from succeeding`: func(map[string]any) any { return nil },
 		"failed: no response provided": func(r map[string]any) any {
 			return map[string]any{"apiVersion": r["apiVersion"], "kind": r["kind"]}
 		},
