@@ -21,7 +21,7 @@ func WebhookVersions(t *testing.T, c *cluster.Cluster) {
 		s.Cleanup(func() { s.remove(path + "/$id") })
 		s.do(c, "POST "+path, `{"apiVersion":"$admission/v1","kind":"`+kind+`WebhookConfiguration","metadata":{"name":"$id"},"webhooks":[{
 			"name":"patch.example.com","admissionReviewVersions":["v1"],"sideEffects":"None","timeoutSeconds":10,
-			"clientConfig":{"url":"`+remote.URL+`","caBundle":"`+ca+`"},"namespaceSelector":{"matchLabels":{"versions":"$id"}},
+			"clientConfig":{"url":"`+remote.URL+`/`+kind+`","caBundle":"`+ca+`"},"namespaceSelector":{"matchLabels":{"versions":"$id"}},
 			"rules":[{"operations":["*"],"apiGroups":["policy"],"apiVersions":["v1"],"resources":["poddisruptionbudgets"],"scope":"Namespaced"}]}]}`, 0)
 	}
 	budget := func(patch string) string {

@@ -118,10 +118,7 @@ func startNATS(t *testing.T, dir string, edit func(string) string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := string(content)
-	before, rest, _ := strings.Cut(text, "cluster {") // it is alone
-	_, rest, _ = strings.Cut(rest, "hub: {")
-	if err := os.WriteFile("local.conf", []byte(edit(before+"hub: {"+rest)), 0o600); err != nil {
+	if err := os.WriteFile("local.conf", []byte(edit(string(content))), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	options, err := server.ProcessConfigFile("local.conf")
