@@ -42,14 +42,15 @@ func TestMetrics(t *testing.T) {
 		s.start(t, p)
 	}
 	c := s.connect(t, "frontdoor")
-	ok(t, c, cluster.Request{Path: "/api/v1/endpoints"}) // a deprecated type
-	ok(t, c, cluster.Request{Path: "/api/v1/pods"})
 	address, err := loopback.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
 	pages["portico"] = address
-	startAllInOne(t, v, "--status-address="+address)
+	for _, c := range []*cluster.Cluster{c, startAllInOne(t, v, "--status-address="+address).Cluster} {
+		ok(t, c, cluster.Request{Path: "/api/v1/endpoints"}) // a deprecated type
+		ok(t, c, cluster.Request{Path: "/api/v1/pods"})
+	}
 
 	content, err := os.ReadFile(metricsFile)
 	if err != nil && os.Getenv("PORTICO_UPDATE") == "" {

@@ -13,9 +13,13 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
@@ -68,16 +72,36 @@ func (e *Environment) Start() (*rest.Config, error) {
 	if err := e.ControlPlane.start(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.install(); err != nil {
+	if err := e.install(ctx); err != nil {
 		return nil, errors.Join(err, e.Stop())
 	}
 	return e.Config, nil
 }
 
+// answers waits for the first answer about the default namespace, for which envtest waits no longer
+// than five seconds: a machine with other work may need more.
+func (e *Environment) answers(ctx context.Context) error {
+	c, err := client.New(e.Config, client.Options{})
+	if err != nil {
+		return err
+	}
+	var last error
+	if err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+		last = c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, &corev1.Namespace{})
+		return last == nil, nil
+	}); err != nil {
+		return fmt.Errorf("waiting for the default namespace: %w", errors.Join(err, last))
+	}
+	return nil
+}
+
 // install does what envtest does in a cluster that exists.
-func (e *Environment) install() error {
+func (e *Environment) install(ctx context.Context) error {
 	var err error
 	if e.Config, err = e.ControlPlane.config(); err != nil {
+		return err
+	}
+	if err := e.answers(ctx); err != nil {
 		return err
 	}
 	if e.KubeConfig, err = kubeConfig(e.Config); err != nil {

@@ -390,7 +390,7 @@ func TestLaterChanges(t *testing.T) {
 		"empty bytes":      {"v1/secrets", named + `immutable: true, data: {b: eA==}`, named + `immutable: true, data: {a: "", b: eA==}`, "data: Forbidden: field is immutable"},
 		"empty parameter":  {"storage.platform.io/v1/storageclasses", cluster + `provisioner: a, parameters: {b: "", c: d}`, cluster + `provisioner: a, parameters: {c: d}`, "parameters: Invalid value"},
 		"empty node label": {"batch/v1/jobs", job + `suspend: false, ` + pods + `, nodeSelector: {c: ""}}}}`, job + `suspend: false, ` + pods + `}}}`, "spec.template: Invalid value"},
-		"empty attribute":  {"v1/persistentvolumes", cluster + `spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], csi: {driver: a, volumeHandle: b, volumeAttributes: {c: ""}}}`,
+		"empty attribute": {"v1/persistentvolumes", cluster + `spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], csi: {driver: a, volumeHandle: b, volumeAttributes: {c: ""}}}`,
 			cluster + `spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], csi: {driver: a, volumeHandle: b}}`, "is immutable after creation"},
 		"kept time zone": {"batch/v1/cronjobs", `metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {schedule: "1 * * * *", timeZone: Gone/Zone, jobTemplate: {spec: {` + pods + `}}}}}`,
 			`metadata: {name: a, namespace: b, resourceVersion: "1"}, spec: {schedule: "2 * * * *", timeZone: Gone/Zone, jobTemplate: {spec: {` + pods + `}}}}}`, ""},
