@@ -9,6 +9,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/delegate"
 	"github.com/portico-platform/portico/admission/internal/limits"
 	"github.com/portico-platform/portico/admission/internal/namespaces"
+	"github.com/portico-platform/portico/admission/internal/placement"
 	"github.com/portico-platform/portico/admission/internal/plugin"
 	"github.com/portico-platform/portico/admission/internal/podsecurity"
 	"github.com/portico-platform/portico/admission/internal/policy"
@@ -86,6 +87,7 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 		e.Mutations, configuring = mutations, append(configuring, mutations)
 		e.MutationBindings = mirror(&m, "admissionregistration.", "mutatingadmissionpolicybindings", policy.ParseBinding)
 		e.CustomTypes = mirror(&m, "apiextensions.", "customresourcedefinitions", policy.ParseCustom)
+		e.Nodes = mirror(&m, "", "nodes", placement.Parser(v))
 	}
 	e.Configured = func() int64 {
 		least := int64(math.MaxInt64)

@@ -80,12 +80,12 @@ func Callers() map[string][]Caller {
 // that they mirror.
 func typesOfAdmission() (read, mirrored []resource.GroupResource) {
 	return []resource.GroupResource{
-			{Resource: "pods"}, {Resource: "nodes"}, {Resource: "configmaps"},
+			{Resource: "pods"}, {Resource: "configmaps"},
 			{Resource: "services"}, {Resource: "endpoints"}, {Group: "discovery.", Resource: "endpointslices"},
 			{Group: "rbac.authorization.", Resource: "roles"}, {Group: "rbac.authorization.", Resource: "clusterroles"},
 			{Resource: "persistentvolumeclaims"}, {Resource: "persistentvolumes"}, {Group: "storage.", Resource: "csidrivers"}, // tokens of nodes
 		}, []resource.GroupResource{
-			{Resource: "namespaces"}, {Resource: "serviceaccounts"}, {Resource: "limitranges"}, {Resource: "resourcequotas"},
+			{Resource: "namespaces"}, {Resource: "nodes"}, {Resource: "serviceaccounts"}, {Resource: "limitranges"}, {Resource: "resourcequotas"},
 			{Group: "storage.", Resource: "storageclasses"}, {Group: "networking.", Resource: "ingressclasses"},
 			{Group: "scheduling.", Resource: "priorityclasses"}, {Group: "node.", Resource: "runtimeclasses"}, {Group: "policy", Resource: "podsecuritypolicies"},
 			{Group: "admissionregistration.", Resource: "mutatingwebhookconfigurations"},

@@ -5,44 +5,55 @@ package placement
 
 import (
 	"context"
+	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
+	"github.com/portico-platform/portico/services/vocabulary"
 )
+
+// Place is where a node is: the values of those of its labels that say so.
+type Place map[string]string
+
+// Parser reads the place of a stored node.
+func Parser(v vocabulary.Vocabulary) func(services.Object) (Place, error) {
+	names := []string{v.Qualified("topology", "zone"), v.Qualified("topology", "region")}
+	return func(o services.Object) (Place, error) {
+		var stored struct {
+			Metadata struct {
+				Labels Place `json:"labels"`
+			} `json:"metadata"`
+		}
+		err := json.Unmarshal(o.JSON, &stored)
+		maps.DeleteFunc(stored.Metadata.Labels, func(name, _ string) bool { return !slices.Contains(names, name) })
+		return stored.Metadata.Labels, err
+	}
+}
 
 // Labels copies the labels of a node that say where it is to a pod that is bound to it or
 // created on it. They replace those of the pod. A node that does not exist has none.
-type Labels struct {
-	Store services.Reader
-	Names []string
-}
+type Labels struct{ Nodes review.Collection[Place] }
 
 // Mutate adds the labels to a new pod that has a node, or to the binding of a pod.
-func (p Labels) Mutate(ctx context.Context, r *review.Review) error {
+func (p Labels) Mutate(_ context.Context, r *review.Review) error {
 	node, err := p.node(r)
 	if err != nil || node == "" {
 		return err
 	}
-	key := resource.Key{GroupResource: resource.GroupResource{Resource: "nodes"}, Name: node}
-	stored, err := p.Store.Get(ctx, services.GetRequest{Key: key, Read: services.Read{Mode: services.AnyRevision}})
-	switch {
-	case services.IsReason(err, services.ReasonNotFound):
+	place, _ := p.Nodes.Get("", node)
+	if len(place) == 0 {
 		return nil
-	case err != nil:
-		return err
 	}
 	object, err := r.Decoded()
 	if err != nil {
 		return err
 	}
-	for _, name := range p.Names {
-		value, ok := stored.Labels[name]
-		if !ok {
-			continue
-		}
-		if labels := tree.Object(tree.Object(object, "metadata"), "labels"); labels[name] != value {
+	labels := tree.Object(tree.Object(object, "metadata"), "labels")
+	for name, value := range place {
+		if labels[name] != value {
 			labels[name] = value
 			r.Changed()
 		}

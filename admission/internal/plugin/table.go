@@ -53,12 +53,13 @@ type Environment struct {
 	LimitRanges     review.Collection[limits.Range]
 	Quotas          review.Collection[quota.Quota]
 	PodPolicies     review.Collection[podsecurity.Policy] // nil when the plugin is off
-	// Policies and their bindings; nil before release 1.36, which has them.
+	// Policies and their bindings, what these need of custom types, and nodes; nil before release 1.36, whose plugins read them.
 	Policies         review.Collection[policy.Validating]
 	PolicyBindings   review.Collection[policy.Binding]
 	Mutations        review.Collection[policy.Mutating]
 	MutationBindings review.Collection[policy.Binding]
 	CustomTypes      review.Collection[policy.Custom]
+	Nodes            review.Collection[placement.Place]
 	// Release is the emulated release.
 	Release release.Release
 	// Delegates are the admission services.
@@ -187,7 +188,7 @@ func (e Environment) mutator(labels match.Labels) *policy.Mutator {
 // those of webhooks.
 func (e Environment) insertLater(table []Plugin, mutator *policy.Mutator) []Plugin {
 	v := e.Vocabulary
-	topology := placement.Labels{Store: e.Store, Names: []string{v.Qualified("topology", "zone"), v.Qualified("topology", "region")}}
+	topology := placement.Labels{Nodes: e.Nodes}
 	resizes := placement.Resize{Store: e.Store, Counter: quota.NewCounter(v), OS: v.Qualified("", "os")}
 	policies := policy.New(policy.Config{Policies: e.Policies, Bindings: e.PolicyBindings, Custom: e.CustomTypes, Store: e.Store,
 		Labels: mutator.Labels, Expressions: e.Expressions, Vocabulary: e.Vocabulary})
