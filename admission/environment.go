@@ -68,7 +68,10 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 	e.LimitRanges = mirror(&m, "", "limitranges", limits.Parse)
 	quotas := mirror(&m, "", "resourcequotas", usage.Parse)
 	e.Quotas = quotas
-	if slices.ContainsFunc(on, func(p plugin.Plugin) bool { return p.Name == "PodSecurityPolicy" }) {
+	isOn := func(name string) bool {
+		return slices.ContainsFunc(on, func(p plugin.Plugin) bool { return p.Name == name })
+	}
+	if isOn("PodSecurityPolicy") {
 		e.PodPolicies = mirror(&m, "policy", "podsecuritypolicies", podsecurity.Parse)
 	}
 	mutating := mirror(&m, "admissionregistration.", "mutatingwebhookconfigurations", webhook.Parser(v, n.Release, clients, own.known(c.MutatingAs)))
@@ -87,6 +90,8 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 		e.Mutations, configuring = mutations, append(configuring, mutations)
 		e.MutationBindings = mirror(&m, "admissionregistration.", "mutatingadmissionpolicybindings", policy.ParseBinding)
 		e.CustomTypes = mirror(&m, "apiextensions.", "customresourcedefinitions", policy.ParseCustom)
+	}
+	if isOn("PodTopologyLabels") {
 		e.Nodes = mirror(&m, "", "nodes", placement.Parser(v))
 	}
 	e.Configured = func() int64 {

@@ -53,13 +53,13 @@ type Environment struct {
 	LimitRanges     review.Collection[limits.Range]
 	Quotas          review.Collection[quota.Quota]
 	PodPolicies     review.Collection[podsecurity.Policy] // nil when the plugin is off
-	// Policies and their bindings, what these need of custom types, and nodes; nil before release 1.36, whose plugins read them.
+	Nodes           review.Collection[placement.Place]    // nil when the plugin that reads them is off
+	// Policies and their bindings; nil before release 1.36, which has them.
 	Policies         review.Collection[policy.Validating]
 	PolicyBindings   review.Collection[policy.Binding]
 	Mutations        review.Collection[policy.Mutating]
 	MutationBindings review.Collection[policy.Binding]
 	CustomTypes      review.Collection[policy.Custom]
-	Nodes            review.Collection[placement.Place]
 	// Release is the emulated release.
 	Release release.Release
 	// Delegates are the admission services.
