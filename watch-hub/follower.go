@@ -162,8 +162,8 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 	_, after := f.window.Span()
 	responses := f.reader.Watch(ctx, resource.Root, after, progressEvery)
-	over := make(chan struct{})
-	background.Go(func() { f.prove(ctx, of, over) })
+	proven := make(chan int64)
+	background.Go(func() { f.prove(ctx, of, proven) })
 	background.Go(func() { f.fill(ctx) })
 	expire := time.NewTicker(progressEvery)
 	defer expire.Stop()
@@ -183,8 +183,11 @@ func (f *follower) follow(ctx context.Context) error {
 			f.window.Expire(now)
 		case <-standby.C:
 			f.publishStandby()
-		case <-over:
-			return errNewEpoch
+		case revision, ok := <-proven:
+			if !ok {
+				return errNewEpoch
+			}
+			f.confirm(revision)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -211,21 +214,39 @@ func (f *follower) begin(ctx context.Context) (epoch.Epoch, error) {
 	return of, nil
 }
 
-// prove reads the epoch periodically and closes over when it has changed.
-func (f *follower) prove(ctx context.Context, of epoch.Epoch, over chan<- struct{}) {
+// prove reads the epoch periodically. It sends the revision of each read, and closes the channel
+// when the epoch has changed.
+func (f *follower) prove(ctx context.Context, of epoch.Epoch, proven chan<- int64) {
 	ticker := time.NewTicker(progressEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			// The watch breaks too if etcd does not respond.
-			if now, _, err := f.keeper.Read(ctx); err == nil && now != of {
-				close(over)
-				return
-			}
 		case <-ctx.Done():
 			return
 		}
+		// The watch breaks too if etcd does not respond.
+		now, revision, err := f.keeper.Read(ctx)
+		if err != nil {
+			continue
+		}
+		if now != of {
+			close(proven)
+			return
+		}
+		select {
+		case proven <- revision:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// confirm takes a read that found nothing newer than the window for the progress of the watch: etcd
+// does not respond to requests for progress before the first write after the watch began.
+func (f *follower) confirm(revision int64) {
+	if _, through := f.window.Span(); revision <= through {
+		f.take(history.Run{Through: through})
 	}
 }
 

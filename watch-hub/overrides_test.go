@@ -110,3 +110,19 @@ func TestOverridesAreFollowedApart(t *testing.T) {
 	}
 	reach(t, ofEvents, response.Header.Revision)
 }
+
+// TestIdleEtcdIsHeard: an etcd in which nothing is written does not count as silent.
+func TestIdleEtcdIsHeard(t *testing.T) {
+	hub := startHub(t, testbed.StartEtcd(t), testbed.StartNATS(t).Connect(), override(testbed.StartEtcd(t), resource.GroupResource{Resource: "events"}))
+	apart := ofSecond(t, hub)
+	begun, deadline := apart.heard.Load(), time.After(followTimeout)
+	ticks := time.NewTicker(progressEvery / 10)
+	defer ticks.Stop()
+	for apart.heard.Load() == begun {
+		select {
+		case <-ticks.C:
+		case <-deadline:
+			t.Fatal("nothing is heard of an etcd without writes")
+		}
+	}
+}
