@@ -94,10 +94,10 @@ func (s *server) start(t *testing.T, requests ...services.AdmissionRequest) (wai
 	t.Helper()
 	results := make([]result, len(requests))
 	var all sync.WaitGroup
+	before := s.count()
 	for i, r := range requests {
-		before := s.count()
 		all.Go(func() { results[i].answer, results[i].err = s.ask(t.Context(), r) })
-		s.await(before)
+		s.await(before + i + 1)
 	}
 	return func() []result { all.Wait(); return results }
 }
@@ -115,11 +115,12 @@ func (s *server) count() (n int) {
 	return n + len(s.waiting)
 }
 
-// await waits until one more request waits or has been sent.
-func (s *server) await(before int) {
+// await waits until that many requests wait or have been sent. One that is about to be sent is
+// not counted for a moment.
+func (s *server) await(requests int) {
 	again := time.NewTicker(100 * time.Microsecond)
 	defer again.Stop()
-	for s.count() == before {
+	for s.count() < requests {
 		<-again.C
 	}
 }
@@ -271,7 +272,7 @@ func TestBatchMembersThatLeave(t *testing.T) {
 			_, err := s.ask(ctx, services.AdmissionRequest{Name: name})
 			left <- err
 		}()
-		s.await(before)
+		s.await(before + 1)
 	}
 	ask(early, "waits")
 	leave()
