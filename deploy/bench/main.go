@@ -29,6 +29,7 @@ type settings struct {
 	portico, peer string
 	before        string
 	processes     string
+	etcdApart     bool
 	beside        int
 	permissions   string
 	url, token    string
@@ -57,6 +58,7 @@ func main() {
 	flag.StringVar(&s.before, "before", "", "program of an earlier all-in-one to measure beside -portico, or with -processes a folder with earlier programs; the exit status is 1 if the later one needs more CPU beyond noise")
 	flag.IntVar(&s.beside, "beside", 0, "start -portico a second time with this number of pods, and compare with it what depends on their number")
 	flag.StringVar(&s.processes, "processes", "", "folder with the programs of the services, etcd and nats to start as separate processes and measure beside the all-in-one")
+	flag.BoolVar(&s.etcdApart, "etcd-apart", false, "also start -portico with the etcd of -processes as a process, and measure it beside both")
 	flag.StringVar(&s.permissions, "nats-permissions", "deploy/nats/permissions.conf", "NATS configuration with the users of -processes")
 	flag.StringVar(&s.url, "url", "", "measure a running server at this base URL (https)")
 	flag.StringVar(&s.token, "token", "", "bearer token for -url")

@@ -35,6 +35,11 @@ func starters(s *settings) (all []func(context.Context) (*target, error)) {
 	if s.processes != "" && s.before != "" {
 		add("before", "before", s.pods, apart(s.before))
 	}
+	if s.etcdApart {
+		add("etcd apart", "etcd-apart", s.pods, func(work string) (*servers.Server, error) {
+			return servers.StartWithEtcd(s.portico, s.processes, work)
+		})
+	}
 	if s.portico != "" {
 		add("", "", s.pods, allInOne(s.portico))
 	}

@@ -50,12 +50,45 @@ func parts(tokens string, serving peertls.Files) []part {
 	}
 }
 
-// processes is a suite of separate processes while it is started.
+// StartWithEtcd starts the all-in-one program with etcd as a process, from the programs in a folder,
+// connected by mutual TLS. The caller has the same duties as for StartPortico.
+func StartWithEtcd(program, programs, work string) (*Server, error) {
+	p, tokens, err := begin("etcd-apart", programs, work)
+	if err != nil {
+		return nil, err
+	}
+	if p.addresses["etcd"], err = loopback.FreeAddress(); err != nil {
+		return nil, err
+	}
+	if err := p.startServer("etcd", "-dir", filepath.Join(p.home, "etcd")); err != nil {
+		return p.Server, err
+	}
+	files, err := p.issue("portico", "portico")
+	if err != nil {
+		return p.Server, err
+	}
+	return p.Server, p.spawn(work, program, append(p.etcdFlags(files), allInOne(p.addresses["frontdoor"], p.home, tokens)...)...)
+}
+
+// processes is a server of several processes while it is started.
 type processes struct {
 	*Server
 	programs, work string
+	home           string // the folder of its files
 	authority      *peertls.Authority
 	addresses      map[string]string
+}
+
+// begin returns a server without processes, and its file of tokens.
+func begin(name, programs, work string) (p *processes, tokens string, err error) {
+	address, tokens, err := home(work, name)
+	if err != nil {
+		return nil, "", err
+	}
+	p = &processes{Server: &Server{Name: name, URL: "https://" + address, status: map[string]string{}, environment: environment},
+		programs: programs, work: work, home: filepath.Join(work, name), addresses: map[string]string{"frontdoor": address}}
+	p.authority, err = peertls.NewAuthority()
+	return p, tokens, err
 }
 
 // StartProcesses starts each service of Portico as a process of its own, with etcd and
@@ -64,13 +97,8 @@ type processes struct {
 // permissions is the NATS configuration with the users. The caller has the same duties as
 // for StartPortico.
 func StartProcesses(programs, permissions, work string, frontDoors int) (*Server, error) {
-	address, tokens, err := home(work, "processes")
+	p, tokens, err := begin("processes", programs, work)
 	if err != nil {
-		return nil, err
-	}
-	p := &processes{Server: &Server{Name: "processes", URL: "https://" + address, status: map[string]string{}, environment: environment}, programs: programs, work: work,
-		addresses: map[string]string{"frontdoor": address}}
-	if p.authority, err = peertls.NewAuthority(); err != nil {
 		return nil, err
 	}
 	serving, err := p.issue("serving", "frontdoor", "127.0.0.1")
@@ -83,7 +111,7 @@ func StartProcesses(programs, permissions, work string, frontDoors int) (*Server
 			return nil, err
 		}
 	}
-	if err := p.startServer("etcd", "-dir", filepath.Join(work, "processes", "etcd")); err != nil {
+	if err := p.startServer("etcd", "-dir", filepath.Join(p.home, "etcd")); err != nil {
 		return p.Server, err
 	}
 	if err := p.startServer("nats", "-permissions", permissions); err != nil {
@@ -110,7 +138,7 @@ func StartProcesses(programs, permissions, work string, frontDoors int) (*Server
 
 // issue makes a certificate in a folder of its own.
 func (p *processes) issue(folder string, names ...string) (peertls.Files, error) {
-	dir := filepath.Join(p.work, "processes", folder)
+	dir := filepath.Join(p.home, folder)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return peertls.Files{}, err
 	}
@@ -149,18 +177,18 @@ func (p *processes) start(s part) error {
 	for _, peer := range s.peers {
 		args = append(args, "--"+peer+"-address="+p.addresses[peer])
 	}
-	security := func(prefix, ca, cert, key string) {
-		args = append(args, "--"+prefix+ca+"="+files.CA, "--"+prefix+cert+"="+files.Cert, "--"+prefix+key+"="+files.Key)
-	}
 	if s.etcd {
-		args = append(args, "--etcd-servers=https://"+p.addresses["etcd"])
-		security("etcd-", "cafile", "certfile", "keyfile")
+		args = append(args, p.etcdFlags(files)...)
 	}
 	if s.nats {
-		args = append(args, "--nats-url=tls://"+p.addresses["nats"])
-		security("nats-", "ca-file", "cert-file", "key-file")
+		args = append(args, "--nats-url=tls://"+p.addresses["nats"], "--nats-ca-file="+files.CA, "--nats-cert-file="+files.Cert, "--nats-key-file="+files.Key)
 	}
 	return p.spawn(p.work, filepath.Join(p.programs, s.name), args...)
+}
+
+// etcdFlags are the flags that connect a program to etcd.
+func (p *processes) etcdFlags(files peertls.Files) []string {
+	return []string{"--etcd-servers=https://" + p.addresses["etcd"], "--etcd-cafile=" + files.CA, "--etcd-certfile=" + files.Cert, "--etcd-keyfile=" + files.Key}
 }
 
 // StatusAddress returns where a process of a name serves its metrics; empty if it does not.

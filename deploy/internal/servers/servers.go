@@ -51,9 +51,14 @@ func StartPortico(program, work string, flags ...string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{Name: "portico", URL: "https://" + address}
+	return s, s.spawn(work, program, append(flags, allInOne(address, filepath.Join(work, "portico"), tokens)...)...)
+}
+
+// allInOne are the flags of the all-in-one.
+func allInOne(address, data, tokens string) []string {
 	host, port, _ := net.SplitHostPort(address)
-	return s, s.spawn(work, program, append(flags, "--vocabulary=k8s", "--data-dir="+filepath.Join(work, "portico"), "--bind-address="+host, "--secure-port="+port,
-		"--token-auth-file="+tokens, "--disable-admission-plugins=ServiceAccount", withoutWorkers)...)
+	return []string{"--vocabulary=k8s", "--data-dir=" + data, "--bind-address=" + host, "--secure-port=" + port,
+		"--token-auth-file=" + tokens, "--disable-admission-plugins=ServiceAccount", withoutWorkers}
 }
 
 // StartPeer starts the reference server and its etcd from the programs apiserver and etcd in

@@ -36,7 +36,7 @@ func (r *Report) Print(w io.Writer) error {
 	fmt.Fprintln(&out, r.Summary)
 	if r.Pairs != nil {
 		r.table(&out, "In pairs: "+r.Pairs.Metric.String(), r.Pairs.rows(r.Lines))
-	} else if len(r.Servers) == 2 {
+	} else if len(r.Servers) > 1 {
 		var parts []string
 		for _, l := range r.Lines {
 			if !slices.Contains(parts, l.Part) {
@@ -59,20 +59,25 @@ func (r *Report) Print(w io.Writer) error {
 	return err
 }
 
-// goals returns the rows of one part: own figure, the peer's, and the goal.
+// goals returns the rows of one part: the figures of all servers, the ratio of the first to the
+// last, and the goal.
 func (r *Report) goals(part string) [][]string {
-	rows := [][]string{{"measurement", "figure", r.Servers[0], r.Servers[1], "ratio", "goal", "met"}}
+	rows := [][]string{slices.Concat([]string{"measurement", "figure"}, r.Servers, []string{"ratio", "goal", "met"})}
 	for _, l := range r.Lines {
 		if l.Part != part {
 			continue
 		}
 		for _, g := range l.Goals {
-			own, peer := g.metric.overall(l.Results[0]), g.metric.overall(l.Results[1])
+			row := []string{l.Name, g.metric.String()}
+			for _, results := range l.Results {
+				row = append(row, g.metric.text(g.metric.overall(results)))
+			}
+			own, peer := g.metric.overall(l.Results[0]), g.metric.overall(l.Results[len(l.Results)-1])
 			met := "no"
 			if g.met(own, peer) {
 				met = "yes"
 			}
-			rows = append(rows, []string{l.Name, g.metric.String(), g.metric.text(own), g.metric.text(peer), ratio(own, peer), g.String(), met})
+			rows = append(rows, append(row, ratio(own, peer), g.String(), met))
 		}
 	}
 	return rows
