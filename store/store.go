@@ -54,9 +54,6 @@ func New(c Config) *Store {
 		c.FutureWait = defaultFutureWait
 	}
 	labelled := func(name string) prometheus.Registerer {
-		if len(c.Overrides) == 0 {
-			return c.Metrics
-		}
 		return prometheus.WrapRegistererWith(prometheus.Labels{"etcd": name}, c.Metrics)
 	}
 	s := &Store{main: newCluster(c, "", c.Client, labelled("main")), of: map[resource.GroupResource]*cluster{}}

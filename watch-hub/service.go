@@ -127,9 +127,6 @@ func observe(n *run.Node, hub *Hub) {
 		return 0
 	}))
 	registry := func(name string) prometheus.Registerer {
-		if len(hub.apart) == 0 {
-			return n.Metrics
-		}
 		return prometheus.WrapRegistererWith(prometheus.Labels{"etcd": name}, n.Metrics)
 	}
 	hub.main.observe(n, registry("main"))

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/portico-platform/portico/deploy/internal/pki"
 )
@@ -176,7 +177,7 @@ func TestPages(t *testing.T) {
 		"FAIL watch-hub: none of 1 hubs":        "portico_watchhub_publishes 0\n",
 		"portico_store_mirror_revision is 3999": metrics + "portico_store_mirror_revision 1001\n",
 		"FAIL":                                  "this is no metric\n",
-		"FAIL overrides: none (":                metrics + "portico_store_mirror_revision{etcd=\"main\"} 5000\nportico_store_mirror_revision{etcd=\"events\"} 9000\n",
+		"FAIL overrides: events, main (":        metrics + "portico_store_mirror_revision{etcd=\"main\"} 5000\nportico_store_mirror_revision{etcd=\"events\"} 9000\n",
 		"etcd events has raised an alarm":       metrics + "portico_store_etcd_alarms{etcd=\"main\"} 0\nportico_store_etcd_alarms{etcd=\"events\"} 1\n",
 		"mirror_revision events is 1999 behind": "portico_watchhub_publishes 1\n" + ofTwo("watchhub_revision", 9000, 7000) + ofTwo("store_mirror_revision", 9000, 5001),
 		"were refused in the last minutes":      metrics + "portico_changes_alarm 1\n",
@@ -257,6 +258,24 @@ func TestEmulatedVersions(t *testing.T) {
 			if f.Status == Warn && !strings.Contains(f.Advice, "rolling") {
 				t.Errorf("the advice %q", f.Advice)
 			}
+		}
+	}
+}
+
+// TestRoomOfMembers: the quota of etcd bounds the file, whether it is in use or free.
+func TestRoomOfMembers(t *testing.T) {
+	for want, state := range map[string]*clientv3.StatusResponse{
+		"OK etcd-1: the database uses 70 % of its quota":   {Leader: 1, DbSize: 70, DbSizeInUse: 60, DbSizeQuota: 100},
+		"WARN etcd-1: the database uses 90 % of its quota": {Leader: 1, DbSize: 90, DbSizeInUse: 80, DbSizeQuota: 100},
+		"FAIL etcd-1: the database uses 99 % of its quota": {Leader: 1, DbSize: 99, DbSizeInUse: 20, DbSizeQuota: 100},
+	} {
+		e := &examination{now: time.Now}
+		e.member("etcd-1", state)
+		if got := e.found("etcd"); !strings.Contains(got, want) {
+			t.Errorf("found %s, want %s", got, want)
+		}
+		if advice := e.findings[len(e.findings)-1].Advice; strings.Contains(advice, "defragment") != (state.DbSizeInUse == 20) {
+			t.Errorf("advice %q for %s", advice, want)
 		}
 	}
 }

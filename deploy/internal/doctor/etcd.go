@@ -121,6 +121,11 @@ func (e *examination) member(subject string, s *clientv3.StatusResponse) {
 		e.ok("etcd", subject, "version %s, no alarm", s.Version)
 	}
 	if s.DbSizeQuota > 0 {
-		e.room(subject, float64(s.DbSizeInUse)/float64(s.DbSizeQuota), "etcd's --quota-backend-bytes")
+		// The quota bounds the file, also the part of it that is free until etcd is defragmented.
+		advice := "delete objects, or raise etcd's --quota-backend-bytes"
+		if s.DbSizeInUse < s.DbSize/2 {
+			advice = "most of it is free: defragment the member, one after the other"
+		}
+		e.room(subject, float64(s.DbSize)/float64(s.DbSizeQuota), advice)
 	}
 }

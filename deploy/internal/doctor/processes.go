@@ -204,9 +204,9 @@ func (e *examination) peers(p page) {
 
 // storage looks at what a process says of etcd.
 func (e *examination) storage(p page) {
-	for name, up := range p.values("portico_store_etcd_up", "etcd") { // the name is empty if there is only one
+	for name, up := range p.values("portico_store_etcd_up", "etcd") {
 		if up == 0 {
-			e.bad(Finding{Fail, "etcd", p.address, strings.TrimSpace("etcd "+name) + " does not respond to the store", "see whether most of its members run and reach each other"})
+			e.bad(Finding{Fail, "etcd", p.address, "etcd " + name + " does not respond to the store", "see whether most of its members run and reach each other"})
 		}
 	}
 	for name, objects := range p.values("portico_store_misplaced_objects", "etcd") {
@@ -217,18 +217,18 @@ func (e *examination) storage(p page) {
 	}
 	for name, alarms := range p.values("portico_store_etcd_alarms", "etcd") {
 		if alarms > 0 {
-			e.bad(Finding{Fail, "etcd", p.address, strings.TrimSpace("etcd "+name) + " has raised an alarm: writes are refused", "docs/storage.md says how to make room"})
+			e.bad(Finding{Fail, "etcd", p.address, "etcd " + name + " has raised an alarm: writes are refused", "docs/storage.md says how to make room"})
 		}
 	}
 	if quota, _ := p.value("portico_etcd_quota_bytes"); quota > 0 {
 		used, _ := p.value("portico_etcd_database_used_bytes")
-		e.room(p.address, used/quota, "--quota-backend-bytes")
+		e.room(p.address, used/quota, "delete objects, or raise --quota-backend-bytes")
 	}
 }
 
 // room judges how full a database is.
-func (e *examination) room(subject string, share float64, flag string) {
-	f := Finding{Warn, "etcd", subject, fmt.Sprintf("the database uses %.0f %% of its quota", share*100), "delete objects, or raise " + flag}
+func (e *examination) room(subject string, share float64, advice string) {
+	f := Finding{Warn, "etcd", subject, fmt.Sprintf("the database uses %.0f %% of its quota", share*100), advice}
 	switch {
 	case share > 0.95:
 		f.Status = Fail
@@ -276,7 +276,7 @@ func (e *examination) publishers(pages []page) {
 	}
 }
 
-// revisions are the metrics with the revisions of hubs and stores, by etcd if there are several.
+// revisions are the metrics with the revisions of hubs and stores, by etcd.
 var revisions = []string{"portico_watchhub_revision", "portico_store_mirror_revision"}
 
 // overrides compares which etcds hubs and stores use.
@@ -285,14 +285,14 @@ func (e *examination) overrides(pages []page) {
 	for _, p := range pages {
 		for _, name := range revisions {
 			if names := p.values(name, "etcd"); len(names) > 0 {
-				used := strings.Join(slices.Sorted(maps.Keys(names)), ", ")
+				used := cmp.Or(strings.Join(slices.Sorted(maps.Keys(names)), ", "), "main") // earlier releases do not name the only one
 				by[used] = append(by[used], p.address)
 			}
 		}
 	}
 	var found []string
 	for _, used := range slices.Sorted(maps.Keys(by)) {
-		found = append(found, fmt.Sprintf("%s (%s)", cmp.Or(used, "none"), strings.Join(slices.Compact(by[used]), ", ")))
+		found = append(found, fmt.Sprintf("%s (%s)", used, strings.Join(slices.Compact(by[used]), ", ")))
 	}
 	if len(by) > 1 {
 		e.bad(Finding{Fail, "skew", "overrides", strings.Join(found, "; "), "give stores and watch hubs the same --etcd-servers-overrides: watches of these resources are broken"})

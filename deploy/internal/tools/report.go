@@ -53,7 +53,8 @@ type report struct {
 	Inflight    map[string]float64 `json:"inflight"`
 	Queued      map[string]float64 `json:"queued"`
 	LongRunning float64            `json:"longRunning"`
-	// Lag is by how many revisions each follower is behind the newest that any process has.
+	// Lag is by how many revisions each follower of an etcd is behind the newest that any process
+	// has of this etcd.
 	Lag     map[string]float64 `json:"lag"`
 	Watches openwatches.List   `json:"watches"`
 }
@@ -76,11 +77,14 @@ type flowLine struct {
 	P99    float64 `json:"p99Seconds"`
 }
 
+// follower is what follows an etcd: a hub or a mirror.
+type follower struct{ name, etcd string }
+
 // compare returns the report of what happened between two snapshots.
 func compare(before, after snapshot) report {
 	r := report{Seconds: after.at.Sub(before.at).Seconds(), Inflight: map[string]float64{}, Queued: map[string]float64{},
 		Lag: map[string]float64{}, Watches: after.watches}
-	requests, calls, revisions := flows{}, flows{}, map[string]float64{}
+	requests, calls, revisions := flows{}, flows{}, map[follower]float64{}
 	for _, p := range after.processes {
 		line := processLine{Service: p.Service, Instance: p.Instance, Error: p.Error}
 		old := earlier(before, p)
@@ -108,19 +112,19 @@ func compare(before, after snapshot) report {
 			case "portico_rpc_server_seconds":
 				calls.observe(p.Service+" "+strings.TrimPrefix(s.Labels["method"], "/portico.v1."), s, was)
 			case "portico_watchhub_revision":
-				revisions["hub "+p.Instance] = s.Value
+				revisions[follower{"hub " + p.Instance, s.Labels["etcd"]}] = s.Value
 			case "portico_store_mirror_revision":
-				revisions["mirror "+p.Instance] = s.Value
+				revisions[follower{"mirror " + p.Instance, s.Labels["etcd"]}] = s.Value
 			}
 		}
 		r.Processes = append(r.Processes, line)
 	}
-	newest := 0.0
-	for _, revision := range revisions {
-		newest = max(newest, revision)
+	newest := map[string]float64{}
+	for of, revision := range revisions {
+		newest[of.etcd] = max(newest[of.etcd], revision)
 	}
-	for name, revision := range revisions {
-		r.Lag[name] = newest - revision
+	for of, revision := range revisions {
+		r.Lag[of.name+" "+of.etcd] = newest[of.etcd] - revision
 	}
 	r.Requests, r.Calls = requests.lines(r.Seconds), calls.lines(r.Seconds)
 	return r

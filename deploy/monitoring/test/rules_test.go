@@ -165,7 +165,7 @@ func TestDashboard(t *testing.T) {
 		t.Fatal(err)
 	}
 	known, queries, ids := metrics(t), 0, map[int]bool{}
-	variables := strings.NewReplacer("$__rate_interval", "5m", "$job", ".*")
+	variables := strings.NewReplacer("$__rate_interval", "5m", "$job", ".*", "$namespace", ".*")
 	for _, panel := range dashboard.Panels {
 		if ids[panel.ID] || panel.GridPos.X+panel.GridPos.W > 24 {
 			t.Errorf("%s: its id is used twice, or it is too wide", panel.Title)
