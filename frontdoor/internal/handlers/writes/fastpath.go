@@ -19,8 +19,8 @@ import (
 // revision succeeded, so it was the newest. Or a read from etcd after the attempt finds
 // that the revision is still the newest, so the result is the one that an attempt at the
 // time of that read, between request and response, would have had. In all other cases the
-// result is discarded, and the next attempt reads the newest state. So no client gets an
-// outdated Conflict, NotFound or success. An error that leaves the outcome unknown always
+// result is discarded, and the next attempt reads the newest state; if that read fails, the
+// write fails. So no client gets an outdated Conflict, NotFound or success. An error that leaves the outcome unknown always
 // counts: the store may have written the object, and another attempt could apply the
 // write twice. A dry-run never swaps, and a Service claims addresses before it does:
 // neither uses cached state.
@@ -45,21 +45,21 @@ func mayUseCache(w *writeRequest) bool {
 }
 
 // counts reports whether the result of an attempt is valid, see fastPath. It may read the
-// object's newest revision from etcd.
-func (h *Handlers) counts(ctx context.Context, w *writeRequest, c *current, r result) bool {
+// object's newest revision from etcd, and returns the error of that read.
+func (h *Handlers) counts(ctx context.Context, w *writeRequest, c *current, r result) (bool, error) {
 	switch {
 	case !c.cached || r.err == nil && r.out.swapped:
-		return true
+		return true, nil
 	case races.Lost(r.err):
-		return false
+		return false, nil
 	case r.err != nil && !refused(r.err):
-		return true
+		return true, nil
 	}
 	newest, err := h.Store.Get(ctx, services.GetRequest{Key: w.req.Key()})
 	if services.IsReason(err, services.ReasonNotFound) {
-		return !c.exists()
+		return !c.exists(), nil
 	}
-	return err != nil || newest.Revision == c.object.Revision
+	return err == nil && newest.Revision == c.object.Revision, err
 }
 
 // changesNothing reports whether an earlier, equal request changed nothing, and admission

@@ -103,3 +103,36 @@ func TestRepeats(t *testing.T) {
 		t.Error("a change was taken for a repetition")
 	}
 }
+
+// unproven is a store behind whose reads of the newest state fail.
+type unproven struct {
+	behind
+	err error
+}
+
+func (u *unproven) Get(ctx context.Context, r services.GetRequest) (services.Object, error) {
+	if u.err != nil && r.Read.Mode == services.MostRecent {
+		return services.Object{}, u.err
+	}
+	return u.behind.Get(ctx, r)
+}
+
+// TestUnprovenCacheIsNeverVisible: what the cache says counts for nothing while the newest state
+// cannot be read.
+func TestUnprovenCacheIsNeverVisible(t *testing.T) {
+	key := resource.Key{GroupResource: resource.GroupResource{Resource: "configmaps"}, Namespace: "default", Name: "a"}
+	store := &unproven{behind: behind{Store: fake.New(t).Store()}}
+	c := newClient(t, store, "10.0.0.0/24")
+	c.must("POST", configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":"one"}}`)
+	store.freeze(key, resource.Key{GroupResource: key.GroupResource, Namespace: "default", Name: "none"})
+	c.must("PATCH", configMaps+"/a", `{"data":{"a":"two"}}`)
+	store.err = services.Unavailable("etcd is away")
+	for _, request := range [][3]string{
+		{"PATCH", "/a", `{"data":{"a":"one"}}`},                              // changes nothing, it seems
+		{"PATCH", "/a", `{"metadata":{"resourceVersion":"999"}}`},            // conflicts
+		{"PATCH", "/a", `{"metadata":{"labels":{"not valid":"not valid"}}}`}, // is invalid
+		{"PATCH", "/none", `{"data":{"a":"one"}}`},                           // is not found
+	} {
+		c.refused(services.ReasonServiceUnavailable, request[0], configMaps+request[1], request[2])
+	}
+}

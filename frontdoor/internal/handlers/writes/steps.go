@@ -94,7 +94,12 @@ func (h *Handlers) attempt(ctx context.Context, w *writeRequest, newest bool) (o
 	if err == nil {
 		out, err = h.advance(ctx, w, c)
 	}
-	if !h.counts(ctx, w, c, result{out, err}) {
+	switch valid, failed := h.counts(ctx, w, c, result{out, err}); {
+	case failed != nil && services.IsReason(err, services.ReasonServiceUnavailable):
+		return out, err
+	case failed != nil:
+		return stored{}, failed
+	case !valid:
 		return stored{}, races.Err
 	}
 	return out, err

@@ -143,6 +143,9 @@ func (h *Handlers) write(ctx context.Context, w *writeRequest) (out stored, err 
 		newest = true
 		return err
 	})
+	if err == races.Err && ctx.Err() != nil { // no time is left for another attempt
+		err = ctx.Err()
+	}
 	return out, err
 }
 
