@@ -8,6 +8,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/images"
 	"github.com/portico-platform/portico/admission/internal/nodeselector"
 	"github.com/portico-platform/portico/admission/internal/plugin"
+	"github.com/portico-platform/portico/admission/internal/podstandards"
 	"github.com/portico-platform/portico/admission/internal/tolerations"
 	"github.com/portico-platform/portico/admission/internal/usage"
 	"github.com/portico-platform/portico/admission/internal/webhook"
@@ -29,6 +30,7 @@ func readers(c *plugin.Config) map[string]func(config.Document) error {
 		"MutatingAdmissionWebhook":   into(&c.MutatingAs, webhook.ParseIdentities),
 		"ValidatingAdmissionWebhook": into(&c.ValidatingAs, webhook.ParseIdentities),
 		"PodNodeSelector":            into(&c.NodeSelectors, nodeselector.Parse),
+		"PodSecurity":                into(&c.PodStandards, podstandards.Parse),
 		"PodTolerationRestriction":   into(&c.Tolerations, tolerations.Parse),
 		"ResourceQuota":              into(&c.Limited, usage.ParseLimited),
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/ownerrefs"
 	"github.com/portico-platform/portico/admission/internal/placement"
 	"github.com/portico-platform/portico/admission/internal/podsecurity"
+	"github.com/portico-platform/portico/admission/internal/podstandards"
 	"github.com/portico-platform/portico/admission/internal/policy"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/admission/internal/serviceaccount"
@@ -83,6 +84,7 @@ type Config struct {
 	Limited       []usage.Limited
 	Tolerations   tolerations.Config
 	ImagePolicy   images.Config
+	PodStandards  podstandards.Config
 	// MutatingAs and ValidatingAs are who webhooks are asked as.
 	MutatingAs, ValidatingAs webhook.Identities
 }
@@ -160,7 +162,7 @@ func Table(e Environment) []Plugin {
 		{Name: "AlwaysDeny", Deprecated: true, Validate: alwaysDeny},
 	}
 	if converts.policies != nil {
-		table = e.insertLater(table, converts.policies)
+		table = e.insertLater(table, known, converts.policies)
 	}
 	if v.Behaviour.DenyEscalatingExec {
 		table = append(table, Plugin{Name: "DenyEscalatingExec", Deprecated: true, Validate: escalatingExec{e.Store}.validate})
@@ -186,13 +188,15 @@ func (e Environment) mutator(labels match.Labels) *policy.Mutator {
 
 // insertLater inserts the plugins that release 1.36 has and earlier ones do not: those of policies before
 // those of webhooks.
-func (e Environment) insertLater(table []Plugin, mutator *policy.Mutator) []Plugin {
+func (e Environment) insertLater(table []Plugin, known namespaces.Known, mutator *policy.Mutator) []Plugin {
 	v := e.Vocabulary
+	standards := podstandards.New(e.Config.PodStandards, known, v, e.Release)
 	topology := placement.Labels{Nodes: e.Nodes}
 	resizes := placement.Resize{Store: e.Store, Counter: quota.NewCounter(v), OS: v.Qualified("", "os")}
 	policies := policy.New(policy.Config{Policies: e.Policies, Bindings: e.PolicyBindings, Custom: e.CustomTypes, Store: e.Store,
 		Labels: mutator.Labels, Expressions: e.Expressions, Vocabulary: e.Vocabulary})
 	at := func(name string) int { return slices.IndexFunc(table, func(p Plugin) bool { return p.Name == name }) }
+	table = slices.Insert(table, at("PodSecurityPolicy"), Plugin{Name: "PodSecurity", Default: true, Concerns: standards.Concerns, Idle: standards.Idle, Validate: standards.Validate})
 	table = slices.Insert(table, at("converter"), Plugin{Name: "PodTopologyLabels", Default: true, Concerns: about("", "pods"), Mutate: topology.Mutate},
 		Plugin{Name: "PodResizeValidator", Default: true, Concerns: about("", "pods"), Validate: resizes.Validate})
 	table = slices.Insert(table, at("MutatingAdmissionWebhook"), Plugin{Name: "MutatingAdmissionPolicy", Default: true, Concerns: mutator.Concerns, Mutate: mutator.Mutate})
