@@ -2,7 +2,14 @@ package doctor
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -276,6 +283,50 @@ func TestRoomOfMembers(t *testing.T) {
 		}
 		if advice := e.findings[len(e.findings)-1].Advice; strings.Contains(advice, "defragment") != (state.DbSizeInUse == 20) {
 			t.Errorf("advice %q for %s", advice, want)
+		}
+	}
+}
+
+// TestIntermediates: a certificate that an intermediate in its file has signed is good, and without it is not.
+func TestIntermediates(t *testing.T) {
+	newKey := func() *ecdsa.PrivateKey {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	begin := time.Now().Add(-time.Hour)
+	sign := func(name string, ca bool, parent *x509.Certificate, by, key *ecdsa.PrivateKey) *x509.Certificate {
+		template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: ca, BasicConstraintsValid: true,
+			KeyUsage: x509.KeyUsageCertSign, NotBefore: begin, NotAfter: time.Now().AddDate(2, 0, 0)}
+		if parent == nil {
+			parent = template
+		}
+		der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cert
+	}
+	rootKey, middleKey, leafKey := newKey(), newKey(), newKey()
+	root := sign("root", true, nil, rootKey, rootKey)
+	middle := sign("middle", true, root, rootKey, middleKey)
+	leaf := sign("leaf", false, middle, middleKey, leafKey)
+	file := filepath.Join(t.TempDir(), "peer.crt")
+	for want, certs := range map[int][]*x509.Certificate{1: {leaf, middle}, 0: {leaf}} {
+		var content []byte
+		for _, c := range certs {
+			content = append(content, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)
+		}
+		change(t, os.WriteFile(file, content, 0o600))
+		e := &examination{now: time.Now}
+		if got := e.identity(file, []*x509.Certificate{root}); got != want {
+			t.Errorf("%d certificates: good %d, want %d: %s", len(certs), got, want, e.all())
 		}
 	}
 }

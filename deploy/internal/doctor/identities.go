@@ -74,10 +74,7 @@ func (e *examination) identity(path string, authorities []*x509.Certificate) int
 		e.bad(Finding{Fail, "pki", path, err.Error(), "portico pki issue NAME --replace"})
 		return 0
 	}
-	signed := false
-	for _, a := range authorities {
-		signed = signed || cert.CheckSignatureFrom(a) == nil
-	}
+	signed := e.signed(path, cert, authorities)
 	key := strings.TrimSuffix(path, ".crt") + ".key"
 	left := cert.NotAfter.Sub(e.now())
 	switch {
@@ -97,6 +94,21 @@ func (e *examination) identity(path string, authorities []*x509.Certificate) int
 		return 1
 	}
 	return 0
+}
+
+// signed reports whether one of the authorities has signed a certificate, directly or by an intermediate
+// in its file, as authorities of others do.
+func (e *examination) signed(path string, cert *x509.Certificate, authorities []*x509.Certificate) bool {
+	roots, intermediates := x509.NewCertPool(), x509.NewCertPool()
+	for _, a := range authorities {
+		roots.AddCert(a)
+	}
+	if content, err := os.ReadFile(path); err == nil { // it could be read before
+		intermediates.AppendCertsFromPEM(content)
+	}
+	// Its end has a finding of its own.
+	_, err := cert.Verify(x509.VerifyOptions{Roots: roots, Intermediates: intermediates, CurrentTime: cert.NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	return err == nil
 }
 
 // bus tries with each user of NATS what it may do and what it may not.
