@@ -51,8 +51,12 @@ func (h *Handlers) Delete(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
+	status := http.StatusOK
+	if orphan := x.options.OrphanDependents; !removed && orphan != nil && !*orphan { //nolint:staticcheck // clients of 1.21 still send it
+		status = http.StatusAccepted // as in Kubernetes for this option alone
+	}
 	if !removed || r.Type.Behavior.ReturnDeleted {
-		return applied(reads.Reply{Object: object, Form: form, Status: http.StatusOK}.Send(w, r, h.Codec))
+		return applied(reads.Reply{Object: object, Form: form, Status: status}.Send(w, r, h.Codec))
 	}
 	h.Codec.WriteStatus(w, r.Request, &services.Status{Code: http.StatusOK,
 		Details: &services.StatusDetails{Name: r.Name, Group: r.Type.Group, Kind: r.Type.Resource, UID: object.UID}})

@@ -50,7 +50,11 @@ func TestDeleteOptions(t *testing.T) {
 func TestDeletingObject(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
 	c.must("POST", configMaps, configMap("a", `,"finalizers":["x.io/a"]`))
-	c.must("DELETE", configMaps+"/a", "")
+	for query, code := range map[string]int{"?orphanDependents=false": http.StatusAccepted, "": http.StatusOK} {
+		if c.must("DELETE", configMaps+"/a"+query, ""); c.code != code {
+			t.Errorf("%s: status %d, want %d", query, c.code, code)
+		}
+	}
 	for body, message := range map[string]string{
 		`{"metadata":{"finalizers":["x.io/a","x.io/b"]}}`:             `[]string{"x.io/b"}`,
 		`{"metadata":{"deletionGracePeriodSeconds":7}}`:               "metadata.deletionGracePeriodSeconds: Invalid value: 7: field is immutable",

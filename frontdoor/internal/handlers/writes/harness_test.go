@@ -25,6 +25,7 @@ type client struct {
 	t        testing.TB
 	engine   *typesystem.Engine
 	handlers *Handlers
+	code     int // of the last response
 }
 
 func newClient(t testing.TB, store services.Store, network string) *client {
@@ -45,7 +46,7 @@ func newClient(t testing.TB, store services.Store, network string) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &client{t, e, &Handlers{Store: store, Admission: handlertest.AdmitAll{}, Codec: codec, Vocabulary: v, Log: log,
+	return &client{t: t, engine: e, handlers: &Handlers{Store: store, Admission: handlertest.AdmitAll{}, Codec: codec, Vocabulary: v, Log: log,
 		Reads:     reads.New(reads.Config{Store: store, Codec: codec, Tokens: tokens, TokenLifetime: time.Minute}),
 		Allow:     func(*request.Request, services.Attributes) error { return nil },
 		Addresses: serviceips.New(serviceips.Config{Store: store, Networks: networks, NodePorts: ports, Log: log})}}
@@ -94,6 +95,7 @@ func (c *client) bytes(method, path, body string) ([]byte, error) {
 	if err := serve(w, req); err != nil {
 		return nil, err
 	}
+	c.code = w.Code
 	return w.Body.Bytes(), nil
 }
 

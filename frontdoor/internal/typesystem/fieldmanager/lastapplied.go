@@ -3,6 +3,7 @@ package fieldmanager
 import (
 	"encoding/json"
 
+	"k8s.io/apimachinery/pkg/api/validation"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	smd "sigs.k8s.io/structured-merge-diff/v6/merge"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
@@ -72,9 +73,22 @@ func (e *Engine) syncLastApplied(r PatchRequest, object, config map[string]any) 
 	}
 	bare := copyOf(config)
 	delete(annotationsOf(bare), name)
-	if encoded, err := json.Marshal(bare); err == nil {
-		annotations[name] = string(encoded) + "\n"
+	encoded, err := json.Marshal(bare)
+	if err != nil {
+		return
 	}
+	annotations[name] = string(encoded) + "\n"
+	if bytesOf(annotations) > validation.TotalAnnotationSizeLimitB {
+		delete(annotations, name) // else the object would be invalid
+	}
+}
+
+func bytesOf(annotations map[string]any) (sum int) {
+	for name, value := range annotations {
+		text, _ := value.(string)
+		sum += len(name) + len(text)
+	}
+	return sum
 }
 
 func annotationsOf(object map[string]any) map[string]any {

@@ -36,8 +36,9 @@ func CheckPreconditions(t *catalogue.Type, p *metav1.Preconditions, current serv
 }
 
 // PrepareDelete marks an object as being deleted: it sets the deletion timestamp, the grace
-// period and the finalizers of the propagation policy. Another deletion can only shorten
-// the grace period, and changes nothing of a namespace that is terminating. Finished reports whether the object can then be removed.
+// period and the finalizers of the propagation policy. While a grace period runs, another
+// deletion changes nothing unless it requests a shorter one, nor does it anything of a namespace that is
+// terminating. Finished reports whether the object can then be removed.
 func (w Write) PrepareDelete(obj map[string]any, options *metav1.DeleteOptions) {
 	meta := Metadata(obj)
 	first := !Deleting(obj)
@@ -50,21 +51,18 @@ func (w Write) PrepareDelete(obj map[string]any, options *metav1.DeleteOptions) 
 		w.Definitions.MarkTerminating(obj, w.Now)
 		return
 	}
-	grace := w.grace(obj, options)
-	if before, ok := number(meta["deletionGracePeriodSeconds"]); ok && Deleting(obj) {
-		grace = min(grace, before)
-	}
-	if !Deleting(obj) || grace == 0 {
-		at := w.Now
-		if before, err := time.Parse(time.RFC3339, text(meta["deletionTimestamp"])); err == nil {
-			at = before
+	if before, _ := number(meta["deletionGracePeriodSeconds"]); !first && before > 0 {
+		if !w.shorten(meta, before, options.GracePeriodSeconds) {
+			return
 		}
-		if !Deleting(obj) {
-			at = at.Add(time.Duration(grace) * time.Second)
+	} else {
+		grace := int64(0)
+		if first {
+			grace = w.grace(obj, options)
+			meta["deletionTimestamp"] = w.Now.Add(time.Duration(grace) * time.Second).UTC().Format(time.RFC3339)
 		}
-		meta["deletionTimestamp"] = at.UTC().Format(time.RFC3339)
+		meta["deletionGracePeriodSeconds"] = grace
 	}
-	meta["deletionGracePeriodSeconds"] = grace
 	if generation, _ := number(meta["generation"]); first && generation > 0 && !w.Type.Behavior.KeepGenerationOnDelete {
 		meta["generation"] = generation + 1
 	}
@@ -73,6 +71,29 @@ func (w Write) PrepareDelete(obj map[string]any, options *metav1.DeleteOptions) 
 		delete(meta, "deletionGracePeriodSeconds")
 	}
 	w.run(w.Type.Behavior.PrepareDelete, obj, nil)
+}
+
+// shorten sets a requested grace period if it is shorter than the one that runs, and the deletion
+// timestamp accordingly, which does not move into the past. It reports whether it is shorter.
+func (w Write) shorten(meta map[string]any, before int64, requested *int64) bool {
+	if requested == nil {
+		return false
+	}
+	grace := *requested
+	if grace < 0 {
+		grace = 1
+	}
+	ends, err := time.Parse(time.RFC3339, text(meta["deletionTimestamp"]))
+	if err != nil || grace >= before {
+		return false
+	}
+	ends = ends.Add(time.Duration(grace-before) * time.Second)
+	if ends.Before(w.Now) {
+		// Who ends the object is still to remove it, unless it is to be removed now.
+		ends, grace = w.Now, min(grace, 1)
+	}
+	meta["deletionTimestamp"], meta["deletionGracePeriodSeconds"] = ends.UTC().Format(time.RFC3339), grace
+	return true
 }
 
 // grace returns the grace period in seconds; 0 for most kinds.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services/release"
 )
@@ -75,6 +77,43 @@ func TestTimesOfLaterReleases(t *testing.T) {
 			if got := rules.Object(next, "status")["lastPhaseTransitionTime"]; got != want {
 				t.Errorf("%s: %v, want %s", phase, got, want)
 			}
+		}
+	}
+}
+
+// TestSecondDeletionOfPods: while the grace period of a pod runs, only a shorter one counts.
+func TestSecondDeletionOfPods(t *testing.T) {
+	w := write(t, "", "pods")
+	w.Now = time.Date(2026, 1, 2, 3, 4, 10, 0, time.UTC)
+	foreground := metav1.DeletePropagationForeground
+	seconds := func(n int64) metav1.DeleteOptions { return metav1.DeleteOptions{GracePeriodSeconds: &n} }
+	for name, x := range map[string]struct {
+		options   metav1.DeleteOptions
+		at        string
+		grace     int64
+		finalizer bool
+	}{
+		"without options":    {metav1.DeleteOptions{}, "2026-01-02T03:05:00Z", 60, false},
+		"longer":             {seconds(90), "2026-01-02T03:05:00Z", 60, false},
+		"equal":              {seconds(60), "2026-01-02T03:05:00Z", 60, false},
+		"shorter":            {seconds(20), "2026-01-02T03:04:20Z", 20, false},
+		"over already":       {seconds(5), "2026-01-02T03:04:10Z", 1, false},
+		"negative":           {seconds(-1), "2026-01-02T03:04:10Z", 1, false},
+		"at once":            {seconds(0), "2026-01-02T03:04:10Z", 0, false},
+		"only a propagation": {metav1.DeleteOptions{PropagationPolicy: &foreground}, "2026-01-02T03:05:00Z", 60, false},
+		"both":               {metav1.DeleteOptions{GracePeriodSeconds: new(int64), PropagationPolicy: &foreground}, "2026-01-02T03:04:10Z", 0, true},
+	} {
+		obj := parse(t, `{metadata: {name: p, generation: 2, deletionTimestamp: "2026-01-02T03:05:00Z", deletionGracePeriodSeconds: 60},
+			spec: {nodeName: n, terminationGracePeriodSeconds: 30}, status: {phase: Succeeded}}`)
+		w.PrepareDelete(obj, &x.options)
+		meta := Metadata(obj)
+		grace, _ := number(meta["deletionGracePeriodSeconds"])
+		generation, _ := number(meta["generation"])
+		if meta["deletionTimestamp"] != x.at || grace != x.grace || (len(Finalizers(obj)) > 0) != x.finalizer || generation != 2 {
+			t.Errorf("%s: %v", name, meta)
+		}
+		if Finished(w.Type, obj) != (x.grace == 0 && !x.finalizer) {
+			t.Errorf("%s: finished %v", name, Finished(w.Type, obj))
 		}
 	}
 }
