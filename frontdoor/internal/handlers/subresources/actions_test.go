@@ -214,6 +214,9 @@ func TestEvictionsShareABudget(t *testing.T) {
 		}
 	}
 	status := tree.Object(b.read(budgets, "x"), "status")
+	if none := tree.List(status, "conditions"); len(none) != 1 || none[0].(map[string]any)["status"] != "False" || none[0].(map[string]any)["reason"] != "InsufficientPods" {
+		t.Errorf("conditions of a budget without disruptions: %v", none)
+	}
 	if left != len(names)-1 || status["disruptionsAllowed"] != int64(0) || len(tree.Object(status, "disruptedPods")) != 1 {
 		t.Errorf("%d pods are left, the budget is %v", left, status)
 	}
@@ -251,6 +254,60 @@ func TestEvictionOfAnUnreadyPod(t *testing.T) {
 	b.refused(services.ReasonConflict, "pods/unready/eviction", eviction("v1", "unready", `,"deleteOptions":{"preconditions":{"resourceVersion":"1"}}`))
 	if _, err := b.post("pods/unready/eviction", eviction("v1", "unready", "")); err != nil || b.read(pods, "unready") != nil {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestEvictionPolicy: a budget may allow that every pod that is not ready is evicted.
+func TestEvictionPolicy(t *testing.T) {
+	for policy, evicted := range map[string]bool{`"AlwaysAllow"`: true, `"IfHealthyBudget"`: false} {
+		b := newBench(t)
+		b.engine = handlertest.EngineOf(t, release.V136)
+		b.pod("unready", `,"status":{"phase":"Running"}`)
+		b.pod("ready", runs)
+		b.keep(budgets, `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"x","namespace":"default","generation":1},
+			"spec":{"unhealthyPodEvictionPolicy":`+policy+`,"selector":{"matchLabels":{"a":"b"}}},"status":{"observedGeneration":1,"disruptionsAllowed":0,"currentHealthy":1,"desiredHealthy":2,"expectedPods":2}}`)
+		b.refused(services.ReasonTooManyRequests, "pods/ready/eviction", eviction("v1", "ready", ""))
+		if _, err := b.post("pods/unready/eviction", eviction("v1", "unready", "")); (err == nil) != evicted || (b.read(pods, "unready") == nil) != evicted {
+			t.Errorf("%s: %v", policy, err)
+		}
+	}
+}
+
+// startsMeanwhile is a store in which a pending pod becomes ready right after it was read.
+type startsMeanwhile struct {
+	services.Store
+	start func()
+}
+
+func (s *startsMeanwhile) Get(ctx context.Context, r services.GetRequest) (services.Object, error) {
+	o, err := s.Store.Get(ctx, r)
+	if start := s.start; start != nil && r.Key.GroupResource == pods {
+		s.start = nil
+		start()
+	}
+	return o, err
+}
+
+// TestEvictionOfAPodThatStarts: a pod that was pending when it was read is counted if it is ready when it is deleted.
+func TestEvictionOfAPodThatStarts(t *testing.T) {
+	b := newBench(t)
+	b.pod("starts", `,"status":{"phase":"Pending"}`)
+	b.keep(budgets, `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"x","namespace":"default","generation":1},
+		"spec":{"selector":{"matchLabels":{"a":"b"}}},"status":{"observedGeneration":1,"disruptionsAllowed":0,"currentHealthy":1,"desiredHealthy":1,"expectedPods":1}}`)
+	b.handlers.Store = &startsMeanwhile{b.store, func() {
+		key := resource.Key{GroupResource: pods, Namespace: "default", Name: "starts"}
+		object, err := b.store.Get(b.Context(), services.GetRequest{Key: key})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err = b.store.Delete(b.Context(), services.DeleteRequest{Key: key, Revision: object.Revision}); err != nil {
+			b.Fatal(err)
+		}
+		b.pod("starts", runs)
+	}}
+	b.refused(services.ReasonTooManyRequests, "pods/starts/eviction", eviction("v1", "starts", ""))
+	if b.read(pods, "starts") == nil {
+		t.Error("the pod is gone")
 	}
 }
 

@@ -54,49 +54,50 @@ func (h *Handlers) evict(w http.ResponseWriter, r *request.Request) error {
 	if err := r.CheckDeleteOptions(options); err != nil {
 		return err
 	}
-	dryRun := a.options.DryRun || request.DryRun(options.DryRun)
-	live, err := h.Store.Get(r.Context(), services.GetRequest{Key: r.Key()})
-	if err != nil {
-		return err
-	}
-	pod, err := r.Engine.DecodeStored(r.Context(), live, r.Type)
-	if err != nil {
-		return err
-	}
-	if !harmless(pod) {
-		uncounted, err := h.spend(r.Context(), a, pod, dryRun)
-		if err != nil {
+	removal := writes.Removal{Request: r, Key: r.Key(), Options: options, DryRun: a.options.DryRun || request.DryRun(options.DryRun)}
+	for attempt := 1; ; attempt++ {
+		again, err := h.evictOnce(a, removal)
+		switch {
+		case err == nil:
+			h.done(w, a)
+			return nil
+		case !again || attempt == mostAttempts || r.Context().Err() != nil:
 			return err
 		}
-		if uncounted != "" && !givesVersion(options) {
-			return h.evictUnready(w, a, writes.Removal{Request: r, Key: r.Key(), Options: atVersion(options, live), DryRun: dryRun}, uncounted)
-		}
 	}
-	if options, err = h.announce(a, options, dryRun); err != nil {
-		return err
-	}
-	if err := h.Writes.Remove(r.Context(), writes.Removal{Request: r, Key: r.Key(), Options: options, DryRun: dryRun}); err != nil {
-		return err
-	}
-	h.done(w, a)
-	return nil
 }
 
-// evictUnready deletes a pod that a budget does not count because it is not ready, unless it
-// has changed: it may be ready now. TooManyRequests (429) for any conflict.
-func (h *Handlers) evictUnready(w http.ResponseWriter, a *action, removal writes.Removal, budget string) error {
-	options, err := h.announce(a, removal.Options, removal.DryRun)
-	if err == nil {
-		removal.Options = options
+// mostAttempts bounds the evictions of a pod that changes while it is evicted.
+const mostAttempts = 10
+
+// evictOnce evicts the pod as it is now. again reports whether the error is that the pod changed
+// before it was deleted: it may count in a budget now, which it did not.
+func (h *Handlers) evictOnce(a *action, removal writes.Removal) (again bool, err error) {
+	live, err := h.Store.Get(a.Context(), services.GetRequest{Key: a.Key()})
+	if err != nil {
+		return false, err
+	}
+	pod, err := a.Engine.DecodeStored(a.Context(), live, a.Type)
+	if err != nil {
+		return false, err
+	}
+	uncounted, free := "", harmless(pod)
+	if !free {
+		if uncounted, err = h.spend(a.Context(), a, pod, removal.DryRun); err != nil {
+			return false, err
+		}
+	}
+	unchanged := (free && !over(pod) || uncounted != "") && !givesVersion(removal.Options)
+	if unchanged {
+		removal.Options = atVersion(removal.Options, live)
+	}
+	if removal.Options, err = h.announce(a, removal.Options, removal.DryRun); err == nil {
 		err = h.Writes.Remove(a.Context(), removal)
 	}
-	if err != nil && services.AsStatus(err).Code == http.StatusConflict {
-		return stillProcessed(budget)
+	if uncounted != "" && unchanged && services.IsConflict(err) {
+		return false, stillProcessed(uncounted)
 	}
-	if err == nil {
-		h.done(w, a)
-	}
-	return err
+	return unchanged && services.IsConflict(err), err
 }
 
 // announced is the first release that announces evictions to the controllers of pods.
@@ -140,11 +141,15 @@ func atVersion(options *metav1.DeleteOptions, object services.Object) *metav1.De
 	return options
 }
 
-// harmless reports whether a pod does not serve: it has ended, has not begun, or is
-// going already.
+// harmless reports whether a pod does not serve: it is over, or has not begun.
 func harmless(pod map[string]any) bool {
+	return over(pod) || tree.Text(pod, "status", "phase") == "Pending"
+}
+
+// over reports whether a pod has ended or is being deleted. Nothing changes that.
+func over(pod map[string]any) bool {
 	phase := tree.Text(pod, "status", "phase")
-	return phase == "Succeeded" || phase == "Failed" || phase == "Pending" || strategy.Deleting(pod)
+	return phase == "Succeeded" || phase == "Failed" || strategy.Deleting(pod)
 }
 
 // spend takes one disruption from the budget of a pod; nothing when it has none.
@@ -190,15 +195,18 @@ func (h *Handlers) budgetsOf(ctx context.Context, a *action, t *catalogue.Type, 
 }
 
 // decrement takes one disruption from a budget and notes the pod in it, until its
-// controller sees the pod go. A pod that is not ready does not count as long as
-// enough others are; uncounted is then the name of the budget.
+// controller sees the pod go. A pod that is not ready does not count as long as enough others
+// are, or if the budget says so; uncounted is then the name of the budget.
 func (h *Handlers) decrement(object, pod map[string]any) (uncounted string, err error) {
 	budget, err := as[policyv1.PodDisruptionBudget](object)
 	if err != nil {
 		return "", err
 	}
 	s := budget.Status
+	anyway := budget.Spec.UnhealthyPodEvictionPolicy
 	switch {
+	case !ready(pod) && anyway != nil && *anyway == policyv1.AlwaysAllow:
+		return budget.Name, nil
 	case !ready(pod) && s.DesiredHealthy > 0 && s.CurrentHealthy >= s.DesiredHealthy:
 		return budget.Name, nil
 	case s.ObservedGeneration < budget.Generation:
@@ -212,6 +220,11 @@ func (h *Handlers) decrement(object, pod map[string]any) (uncounted string, err 
 	}
 	status := tree.Object(object, "status")
 	status["disruptionsAllowed"] = int64(s.DisruptionsAllowed - 1)
+	if s.DisruptionsAllowed == 1 {
+		none := conditions.New(policyv1.DisruptionAllowedCondition, "False", policyv1.InsufficientPodsReason, "")
+		none["observedGeneration"] = s.ObservedGeneration
+		conditions.Set(status, none, h.Now().UTC().Format(time.RFC3339))
+	}
 	tree.Object(status, "disruptedPods")[tree.Text(pod, "metadata", "name")] = h.Now().UTC().Format(time.RFC3339)
 	return "", nil
 }
