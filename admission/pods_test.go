@@ -129,6 +129,44 @@ func TestLimitRanger(t *testing.T) {
 	}
 }
 
+// TestLimitsOfResizes: from release 1.36 on, a resize is kept within the bounds too, and gets the
+// defaults. What is being deleted may be written whatever the bounds are.
+func TestLimitsOfResizes(t *testing.T) {
+	c := cluster(t)
+	c.Put(t, core("limitranges"), `{metadata: {name: l, namespace: here}, spec: {limits: [{type: Container, defaultRequest: {memory: 1Mi}, max: {cpu: 1}},
+		{type: PersistentVolumeClaim, max: {storage: 5Gi}}]}}`)
+	a, earlier := started(t, c, append(only("LimitRanger"), emulate136)...), started(t, c, only("LimitRanger")...)
+	pod := func(metadata, cpu, memory string) string {
+		return `{"metadata":{` + metadata + `},"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"` + cpu + `"},"requests":{"cpu":"1"` + memory + `}}}]}}`
+	}
+	const memory, deleted = `,"memory":"1Mi"`, `"deletionTimestamp":"2026-01-01T00:00:00Z"`
+	resize := func(metadata, cpu, memory string) services.AdmissionRequest {
+		r := updateOf("pods", pod(metadata, "1", memory), pod(metadata, cpu, memory))
+		r.Subresource = "resize"
+		return r
+	}
+	if got, want := mutated(t, a, resize("", "1", ""), ""), pod("", "1", memory); got != want {
+		t.Errorf("a resize without a request:\n%s, want\n%s", got, want)
+	}
+	for refused, r := range map[string]services.AdmissionRequest{
+		"maximum cpu usage per Container is 1, but limit is 50": resize("", "50", memory),
+		"": resize(deleted, "50", memory),
+	} {
+		mutated(t, a, r, refused)
+		mutated(t, earlier, r, "")
+	}
+	claim := func(metadata string) string {
+		return `{"metadata":{` + metadata + `},"spec":{"resources":{"requests":{"storage":"6Gi"}}}}`
+	}
+	for _, each := range []services.Admission{a, earlier} {
+		for metadata, refused := range map[string]bool{"": true, deleted: false} {
+			if _, err := each.Validate(t.Context(), updateOf("persistentvolumeclaims", claim(metadata), claim(metadata))); (err != nil) != refused {
+				t.Errorf("a claim with {%s}: %v", metadata, err)
+			}
+		}
+	}
+}
+
 func TestRuntimeClass(t *testing.T) {
 	c := cluster(t)
 	c.Put(t, resource.GroupResource{Group: "node.platform.io", Resource: "runtimeclasses"}, `{metadata: {name: safe}, overhead: {podFixed: {cpu: 250m}},

@@ -28,6 +28,7 @@ type stored struct {
 	} `json:"metadata"`
 	Spec   json.RawMessage `json:"spec"`
 	Status struct {
+		podStatus
 		Phase        string `json:"phase"`
 		CurrentClass string `json:"currentVolumeAttributesClassName"`
 		Modify       struct {
@@ -64,7 +65,7 @@ func (c Counter) weigh(gr names.GroupResource, o *stored, item *Item) error {
 		item.pod.derive()
 		item.unrequested = item.pod.unrequested()
 		if phase := o.Status.Phase; phase != "Succeeded" && phase != "Failed" { // else it no longer uses anything
-			item.Used = item.Used.Plus(c.ofPod(item.pod))
+			item.Used = item.Used.Plus(c.ofPod(item.pod, &o.Status.podStatus))
 		}
 	case services:
 		var s service
@@ -120,7 +121,7 @@ func (s *service) amounts() Amounts {
 type claim struct {
 	StorageClassName    string       `json:"storageClassName"`
 	AttributesClassName string       `json:"volumeAttributesClassName"`
-	Resources           requirements `json:"resources"`
+	Resources           Requirements `json:"resources"`
 }
 
 func (c *claim) amounts(perClass string) Amounts {

@@ -3,17 +3,14 @@ package quota
 import (
 	"maps"
 	"slices"
-	"strings"
-
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // pod is the part of a pod's spec that amounts and scopes depend on.
 type pod struct {
-	Containers     []container `json:"containers"`
-	InitContainers []container `json:"initContainers"`
+	Containers     []Container `json:"containers"`
+	InitContainers []Container `json:"initContainers"`
 	// Resources are those of the whole pod.
-	Resources             requirements `json:"resources"`
+	Resources             Requirements `json:"resources"`
 	Overhead              Amounts      `json:"overhead"`
 	ActiveDeadlineSeconds *int64       `json:"activeDeadlineSeconds"`
 	PriorityClassName     string       `json:"priorityClassName"`
@@ -47,19 +44,8 @@ func (p *pod) unrequested() []string {
 	return slices.Sorted(maps.Keys(missing))
 }
 
-type container struct {
-	Resources     requirements `json:"resources"`
-	RestartPolicy string       `json:"restartPolicy"`
-}
-
 // whole reports whether a pod has resources of its own, so that its containers need none.
 func (p *pod) whole() bool { return len(p.Resources.Requests)+len(p.Resources.Limits) > 0 }
-
-// requirements are the requests and limits of a container or a claim.
-type requirements struct {
-	Requests Amounts `json:"requests"`
-	Limits   Amounts `json:"limits"`
-}
 
 type podTerms struct {
 	Required  []podTerm `json:"requiredDuringSchedulingIgnoredDuringExecution"`
@@ -71,65 +57,6 @@ type podTerms struct {
 type podTerm struct {
 	Namespaces        []string `json:"namespaces"`
 	NamespaceSelector any      `json:"namespaceSelector"`
-}
-
-// ofPod returns what a pod uses: the sum over its containers, or one of its init
-// containers with the sidecars that were started before if that is more, or what the pod itself
-// requests, plus its overhead.
-func (c Counter) ofPod(p *pod) Amounts {
-	total, sidecars := requirements{Amounts{}, Amounts{}}, requirements{Amounts{}, Amounts{}}
-	var starting []requirements
-	for _, each := range p.InitContainers {
-		if each.RestartPolicy == "Always" {
-			sidecars = sidecars.plus(each.Resources)
-			starting = append(starting, sidecars)
-		} else {
-			starting = append(starting, sidecars.plus(each.Resources))
-		}
-	}
-	for _, each := range p.Containers {
-		total = total.plus(each.Resources)
-	}
-	total = total.plus(sidecars)
-	for _, each := range starting {
-		total.Requests.add(each.Requests.Beyond(total.Requests))
-		total.Limits.add(each.Limits.Beyond(total.Limits))
-	}
-	maps.Copy(total.Requests, p.Resources.Requests)
-	maps.Copy(total.Limits, p.Resources.Limits)
-	total.Requests.add(p.Overhead)
-	total.Limits.add(p.Overhead)
-	used := total.amounts()
-	for name, q := range total.Requests {
-		if c.extended(name) {
-			used["requests."+name] = q
-		}
-	}
-	used["pods"] = *resource.NewQuantity(1, resource.DecimalSI)
-	return used
-}
-
-// plus returns the sums.
-func (w requirements) plus(other requirements) requirements {
-	return requirements{w.Requests.Plus(other.Requests), w.Limits.Plus(other.Limits)}
-}
-
-// amounts returns the requests under all their names in quotas.
-func (w requirements) amounts() Amounts {
-	all := Amounts{}
-	for name, q := range w.Requests {
-		switch {
-		case name == "cpu", name == "memory", name == "ephemeral-storage", strings.HasPrefix(name, "hugepages-"):
-			all[name], all["requests."+name] = q, q
-		}
-	}
-	for name, q := range w.Limits {
-		switch name {
-		case "cpu", "memory", "ephemeral-storage":
-			all["limits."+name] = q
-		}
-	}
-	return all
 }
 
 // in reports whether the pod meets one condition.
@@ -168,9 +95,9 @@ func (s Scope) selects(value string) bool {
 func (p *pod) bestEffort() bool {
 	all := slices.Concat(p.Containers, p.InitContainers)
 	if p.whole() {
-		all = []container{{Resources: p.Resources}}
+		all = []Container{{Resources: p.Resources}}
 	}
-	return !slices.ContainsFunc(all, func(c container) bool {
+	return !slices.ContainsFunc(all, func(c Container) bool {
 		for _, requested := range []Amounts{c.Resources.Requests, c.Resources.Limits} {
 			for _, name := range []string{"cpu", "memory"} {
 				if q, ok := requested[name]; ok && !q.IsZero() {

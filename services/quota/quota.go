@@ -130,11 +130,18 @@ type Counter struct {
 	// perClass is the suffix of amounts per storage class, perDeviceClass that of amounts
 	// per class of devices.
 	perClass, perDeviceClass string
+	requested                bool // only what pods request counts, not what they have
 }
 
 // NewCounter returns a counter with the names of a vocabulary.
 func NewCounter(v vocabulary.Vocabulary) Counter {
 	return Counter{vocabulary: v, perClass: ".storageclass." + v.Group("storage.") + "/", perDeviceClass: ".deviceclass." + v.Group("resource.") + "/devices"}
+}
+
+// Requested returns a counter of what the specs of pods request, whatever their containers have.
+func (c Counter) Requested() Counter {
+	c.requested = true
+	return c
 }
 
 // The types that count for more than their number.

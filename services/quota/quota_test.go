@@ -58,6 +58,45 @@ func TestUsed(t *testing.T) {
 	}
 }
 
+// TestResizing: while a pod is resized, the larger size counts, unless its node has refused the new
+// one. Init containers that end do not have the size that is reported.
+func TestResizing(t *testing.T) {
+	resources := func(cpu string) string {
+		return `resources: {requests: {cpu: ` + cpu + `}, limits: {cpu: ` + cpu + `}}`
+	}
+	pod := func(status string) string {
+		return `{spec: {initContainers: [{name: i, ` + resources("1") + `}, {name: s, restartPolicy: Always, ` + resources("1") + `}],
+			containers: [{name: a, restartPolicy: Always, ` + resources("4") + `}]}, status: {` + status + `}}`
+	}
+	statuses := func(cpu, allocated string) string {
+		return `containerStatuses: [{name: a, allocatedResources: {cpu: ` + allocated + `}, ` + resources(cpu) + `}],
+			initContainerStatuses: [{name: s, allocatedResources: {cpu: 2}, ` + resources("1") + `}, {name: i, ` + resources("90") + `}]`
+	}
+	pending := func(reason string) string { return `, conditions: [{type: PodResizePending, reason: ` + reason + `}]` }
+	whole := `{spec: {resources: {requests: {cpu: 3}}, containers: [{resources: {requests: {memory: 1}}}]}, status: {resources: {requests: {cpu: 5, memory: 9}}, allocatedResources: {cpu: 4}}}`
+	for manifest, want := range map[string]string{
+		pod(""):                 "count/pods=1,cpu=5,limits.cpu=5,pods=1,requests.cpu=5",
+		pod(statuses("2", "3")): "count/pods=1,cpu=6,limits.cpu=5,pods=1,requests.cpu=6",
+		pod(statuses("7", "6")): "count/pods=1,cpu=9,limits.cpu=8,pods=1,requests.cpu=9",
+		pod(statuses("2", "7")): "count/pods=1,cpu=9,limits.cpu=5,pods=1,requests.cpu=9",
+		pod(statuses("2", "3") + pending("Infeasible")): "count/pods=1,cpu=5,limits.cpu=3,pods=1,requests.cpu=5",
+		pod(statuses("2", "3") + pending("Deferred")):   "count/pods=1,cpu=6,limits.cpu=5,pods=1,requests.cpu=6",
+		whole: "count/pods=1,cpu=5,memory=1,pods=1,requests.cpu=5,requests.memory=1",
+	} {
+		if got := item(t, "pods", manifest).Used.String(); got != want {
+			t.Errorf("%s:\n%s, want\n%s", manifest, got, want)
+		}
+	}
+	json, err := yaml.YAMLToJSON([]byte(pod(statuses("7", "7"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	requested, err := quota.NewCounter(vocabulary.Platform()).Requested().Read(resource.GroupResource{Resource: "pods"}, json)
+	if got, want := requested.Used.String(), "count/pods=1,cpu=5,limits.cpu=5,pods=1,requests.cpu=5"; err != nil || got != want {
+		t.Errorf("requested: %s, %v, want %s", got, err, want)
+	}
+}
+
 func TestScopes(t *testing.T) {
 	plain, quick := `{spec: {containers: [{}]}}`, `{spec: {activeDeadlineSeconds: 5, priorityClassName: high, containers: [{resources: {limits: {cpu: 1}}}]}}`
 	social := `{spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{namespaces: [other]}]}}}}`

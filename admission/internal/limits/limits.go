@@ -18,6 +18,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/quantity"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -63,19 +64,52 @@ func Parse(o services.Object) (Range, error) {
 type Plugin struct {
 	Ranges     review.Collection[Range]
 	Vocabulary vocabulary.Vocabulary
+	Release    release.Release
 }
 
-// Mutate sets the default requests and limits of the containers of a new pod, and lists
-// them in an annotation.
+// pod reports whether a request sets the resources of a pod: it creates or, from release 1.36 on,
+// resizes it.
+func (p *Plugin) pod(r *review.Review) bool {
+	return r.Is(services.OperationCreate, "", "pods") || p.resizes(r)
+}
+
+func (p *Plugin) resizes(r *review.Review) bool {
+	return r.Is(services.OperationUpdate, "", "pods/resize") && !p.Release.Before(release.V136)
+}
+
+// leaving reports whether the object of an update is being deleted: it may have to be written to
+// be gone, whatever the bounds are.
+func leaving(r *review.Review) (bool, error) {
+	if len(r.OldObject) == 0 {
+		return false, nil
+	}
+	var old struct {
+		Metadata struct {
+			DeletionTimestamp *string `json:"deletionTimestamp"`
+		} `json:"metadata"`
+	}
+	err := json.Unmarshal(r.OldObject, &old)
+	return old.Metadata.DeletionTimestamp != nil, err
+}
+
+// Mutate sets the default requests and limits of the containers of a pod that is created or
+// resized. Those of a new pod are listed in an annotation; a resize changes resources only.
 func (p *Plugin) Mutate(_ context.Context, r *review.Review) error {
+	if !p.pod(r) {
+		return nil
+	}
 	ranges := p.Ranges.List(r.Namespace)
 	if len(ranges) == 0 {
 		return nil
 	}
-	pod, spec, err := r.NewPod()
-	if err != nil || pod == nil {
+	if leaves, err := leaving(r); leaves || err != nil {
 		return err
 	}
+	pod, err := r.Decoded()
+	if err != nil {
+		return err
+	}
+	spec := tree.Child(pod, "spec")
 	var notes []string
 	for _, each := range ranges {
 		for _, item := range each.Spec.Limits {
@@ -87,8 +121,10 @@ func (p *Plugin) Mutate(_ context.Context, r *review.Review) error {
 	if len(notes) == 0 {
 		return nil
 	}
-	annotations := tree.Object(tree.Object(pod, "metadata"), "annotations")
-	annotations[p.Vocabulary.Qualified("", "limit-ranger")] = "LimitRanger plugin set: " + strings.Join(notes, "; ")
+	if !p.resizes(r) {
+		annotations := tree.Object(tree.Object(pod, "metadata"), "annotations")
+		annotations[p.Vocabulary.Qualified("", "limit-ranger")] = "LimitRanger plugin set: " + strings.Join(notes, "; ")
+	}
 	r.Changed()
 	return nil
 }
@@ -138,12 +174,15 @@ const maxViolations = 100
 // to maxViolations.
 func (p *Plugin) Validate(_ context.Context, r *review.Review) error {
 	claim := r.Is(services.OperationCreate, "", "persistentvolumeclaims") || r.Is(services.OperationUpdate, "", "persistentvolumeclaims")
-	if !claim && !r.Is(services.OperationCreate, "", "pods") {
+	if !claim && !p.pod(r) {
 		return nil
 	}
 	ranges := p.Ranges.List(r.Namespace)
 	if len(ranges) == 0 {
 		return nil
+	}
+	if leaves, err := leaving(r); leaves || err != nil {
+		return err
 	}
 	var o podOrClaim
 	if err := json.Unmarshal(r.Object, &o); err != nil {

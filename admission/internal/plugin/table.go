@@ -99,7 +99,7 @@ func Table(e Environment) []Plugin {
 		immortal: []string{"default", v.Namespace("system"), v.Namespace("public")}}
 	provision := optional.NamespaceAutoProvision{Namespaces: known, Store: e.Store, Vocabulary: v, Admission: e.Admission}
 	accounts := serviceaccount.Plugin{Accounts: e.Accounts, Store: e.Store, Vocabulary: v}
-	ranges := limits.Plugin{Ranges: e.LimitRanges, Vocabulary: v}
+	ranges := limits.Plugin{Ranges: e.LimitRanges, Vocabulary: v, Release: e.Release}
 	runtimes := runtimeClass{classes: e.RuntimeClasses, store: e.Store, group: v.Group("node.")}
 	matcher := match.Matcher{Labels: known.Labels, Expressions: e.Expressions, Vocabulary: v, Log: e.Log}
 	webhooks := webhook.Webhooks{Mutating: e.Mutating, Validating: e.Validating, Matcher: matcher, Vocabulary: v, Log: e.Log}
@@ -192,7 +192,7 @@ func (e Environment) insertLater(table []Plugin, known namespaces.Known, mutator
 	v := e.Vocabulary
 	standards := podstandards.New(e.Config.PodStandards, known, v, e.Release)
 	topology := placement.Labels{Nodes: e.Nodes}
-	resizes := placement.Resize{Store: e.Store, Counter: quota.NewCounter(v), OS: v.Qualified("", "os")}
+	resizes := placement.Resize{Store: e.Store, Counter: quota.NewCounter(v).Requested(), OS: v.Qualified("", "os")}
 	policies := policy.New(policy.Config{Policies: e.Policies, Bindings: e.PolicyBindings, Custom: e.CustomTypes, Store: e.Store,
 		Labels: mutator.Labels, Expressions: e.Expressions, Vocabulary: e.Vocabulary})
 	at := func(name string) int { return slices.IndexFunc(table, func(p Plugin) bool { return p.Name == name }) }

@@ -46,9 +46,9 @@ type Plugin struct {
 	ledger  Ledger
 	counter quota.Counter
 	limited []Limited
-	// moves is true if a pod that an update moves into the scope of a quota is charged.
-	moves bool
-	seed  maphash.Seed
+	// updates is true if pods are charged that an update moves into the scope of a quota, or resizes.
+	updates bool
+	seed    maphash.Seed
 	// locks serialize the requests of one namespace, by the hash of its name, so that
 	// requests in this process do not cause conflicts for each other.
 	locks [64]sync.Mutex
@@ -64,7 +64,7 @@ type Settings struct {
 
 // New returns the plugin.
 func New(quotas review.Collection[quota.Quota], ledger Ledger, s Settings) *Plugin {
-	return &Plugin{quotas: quotas, ledger: ledger, counter: s.Counter, limited: s.Limited, moves: !s.Release.Before(release.V136), seed: maphash.MakeSeed()}
+	return &Plugin{quotas: quotas, ledger: ledger, counter: s.Counter, limited: s.Limited, updates: !s.Release.Before(release.V136), seed: maphash.MakeSeed()}
 }
 
 // Validate charges the additional usage of the request. It must be the last plugin, so
@@ -77,7 +77,7 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 	if len(known) == 0 && len(p.limited) == 0 {
 		return nil
 	}
-	item, err := p.counter.Read(r.Type(), r.Object)
+	item, err := p.read(r)
 	if err != nil {
 		return services.BadRequest("%v", err)
 	}
@@ -87,7 +87,7 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 		if err != nil {
 			return err
 		}
-		if r.Resource == "pods" && !item.Moved(before) {
+		if r.Resource == "pods" && !resizes(r) && !item.Moved(before) {
 			return nil
 		}
 		c.before = &before
@@ -126,11 +126,29 @@ func (p *Plugin) chargeAll(ctx context.Context, r *review.Review, known []quota.
 
 // charged reports whether the request can increase usage.
 func (p *Plugin) charged(r *review.Review) bool {
-	if r.Namespace == "" || r.Subresource != "" {
+	switch {
+	case r.Namespace == "":
 		return false
+	case r.Subresource != "":
+		return p.updates && resizes(r)
 	}
 	return r.Operation == services.OperationCreate ||
-		r.Operation == services.OperationUpdate && quota.Weighs(r.Type()) && (r.Resource != "pods" || p.moves)
+		r.Operation == services.OperationUpdate && quota.Weighs(r.Type()) && (r.Resource != "pods" || p.updates)
+}
+
+// resizes reports whether the request changes the resources of a pod.
+func resizes(r *review.Review) bool { return r.Is(services.OperationUpdate, "", "pods/resize") }
+
+// read returns what the object of a request counts for. A resize counts as it is proposed, even if
+// the node has refused an earlier one, which does not count otherwise: the node has not decided yet.
+func (p *Plugin) read(r *review.Review) (quota.Item, error) {
+	item, err := p.counter.Read(r.Type(), r.Object)
+	if err != nil || !resizes(r) {
+		return item, err
+	}
+	proposed, err := p.counter.Requested().Read(r.Type(), r.Object)
+	item.Used = quota.Highest(item.Used, proposed.Used)
+	return item, err
 }
 
 // Concerns reports whether requests like this one can increase usage.

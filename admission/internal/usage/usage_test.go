@@ -132,6 +132,44 @@ func TestMovesAreCharged(t *testing.T) {
 	}
 }
 
+// TestResizesAreCharged: a resize of a pod is charged by what it adds to what the pod has, also
+// after its node has refused an earlier one; not by releases without resizes.
+func TestResizesAreCharged(t *testing.T) {
+	c, replicas := cluster(t, manifest("q", `requests.cpu: 4`, `hard: {requests.cpu: 4}, used: {requests.cpu: 1}`))
+	pod := func(cpu, status string) string {
+		return `{"spec":{"containers":[{"name":"a","resources":{"requests":{"cpu":"` + cpu + `"}}}]},"status":{` + status + `}}`
+	}
+	has := func(cpu string) string {
+		return `"containerStatuses":[{"name":"a","resources":{"requests":{"cpu":"` + cpu + `"}}}]`
+	}
+	refused := has("1") + `,"conditions":[{"type":"PodResizePending","reason":"Infeasible"}]`
+	for _, x := range []struct {
+		name, subresource, before, after string
+		replica                          int
+		refused, used                    string
+	}{
+		{"too much", "resize", pod("1", ""), pod("50", ""), 0, "exceeded quota: q, requested: requests.cpu=49, used: requests.cpu=1, limited: requests.cpu=4", "1"},
+		{"at 1.21", "resize", pod("1", ""), pod("50", ""), 1, "", "1"},
+		{"not a resize", "status", pod("1", ""), pod("50", ""), 0, "", "1"},
+		{"enough", "resize", pod("1", ""), pod("2", ""), 0, "", "2"},
+		{"smaller", "resize", pod("2", ""), pod("1", ""), 0, "", "2"},
+		{"within what it has", "resize", pod("1", has("2")), pod("2", has("2")), 0, "", "2"},
+		{"beyond what it has", "resize", pod("1", has("2")), pod("3", has("2")), 0, "", "3"},
+		{"after a refusal, too much", "resize", pod("9", refused), pod("3", refused), 0, "exceeded quota: q, requested: requests.cpu=2", "3"},
+		{"after a refusal, enough", "resize", pod("9", refused), pod("2", refused), 0, "", "4"},
+	} {
+		r := request("pods", x.after)
+		r.Operation, r.Subresource, r.OldObject = services.OperationUpdate, x.subresource, []byte(x.before)
+		err := replicas[x.replica].Validate(t.Context(), review.New(r))
+		if x.refused == "" && err != nil || x.refused != "" && (err == nil || !strings.Contains(err.Error(), x.refused)) {
+			t.Errorf("%s: %v", x.name, err)
+		}
+		if got := used(t, c, "q"); got != "requests.cpu="+x.used {
+			t.Errorf("%s: in use: %s, want %s", x.name, got, x.used)
+		}
+	}
+}
+
 func TestCharges(t *testing.T) {
 	status := `hard: {requests.cpu: 2, pods: 5}, used: {requests.cpu: 1, pods: 1}`
 	c, replicas := cluster(t, manifest("a", `requests.cpu: 2, pods: 5`, status), manifest("b", `pods: 2`, `hard: {pods: 2}, used: {pods: 1}`),
