@@ -3,6 +3,7 @@ package csrsigner
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -10,9 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 
 	"github.com/portico-platform/portico/services/kit/worker"
 	"github.com/portico-platform/portico/services/revocation"
@@ -21,11 +24,15 @@ import (
 // keepExpired is how long the record of a certificate is kept after its expiry.
 const keepExpired = time.Hour
 
-// The indexes of records: by who asked, and by what Revocations can name.
+// The indexes of records: by who asked, by the UID of the request, and by what Revocations can name.
 const (
 	byRequester = "requester"
+	byRequest   = "request"
 	bySubject   = "subject"
 )
+
+// maxUnpublished bounds the certificates in memory that may not have been published.
+const maxUnpublished = 1000
 
 // records are the IssuedCertificates: one for each certificate, from before anybody has it until
 // it has expired. The request of a certificate is deleted long before that.
@@ -35,12 +42,15 @@ type records struct {
 	// limit bounds the certificates of one requester, whose records would otherwise fill the
 	// store; 0 for no limit.
 	limit int
-	clock clock.PassiveClock
-	log   *slog.Logger
+	// unpublished are certificates, by the UID of the request, that nobody may have got yet. The
+	// next attempt publishes them, so that each request has one record however often it fails.
+	unpublished *lru.Cache
+	clock       clock.PassiveClock
+	log         *slog.Logger
 }
 
 func newRecords(objects dynamic.ResourceInterface, limit int, now clock.PassiveClock, log *slog.Logger) (*records, error) {
-	r := &records{objects: objects, informer: worker.NewInformer(objects, ""), limit: limit, clock: now, log: log}
+	r := &records{objects: objects, informer: worker.NewInformer(objects, ""), limit: limit, unpublished: lru.New(maxUnpublished), clock: now, log: log}
 	indexed := func(keys func(*revocation.Certificate) []string) cache.IndexFunc {
 		return func(object any) ([]string, error) {
 			certificate, ok := r.decode(object)
@@ -55,6 +65,7 @@ func newRecords(objects dynamic.ResourceInterface, limit int, now clock.PassiveC
 	}
 	return r, r.informer.AddIndexers(cache.Indexers{
 		byRequester: indexed(func(c *revocation.Certificate) []string { return []string{c.Requester} }),
+		byRequest:   indexed(func(c *revocation.Certificate) []string { return []string{c.Request.UID} }),
 		bySubject:   indexed(func(c *revocation.Certificate) []string { return revocation.Subjects(c.Authentication()) }),
 	})
 }
@@ -93,7 +104,18 @@ func (r *records) full(requester string) (bool, error) {
 	return len(names) >= r.limit, err
 }
 
-// add records a certificate that was issued for a request.
+// issued returns the certificate that was issued for a request but may not have been published;
+// false if there is none that is still valid.
+func (r *records) issued(request types.UID) (*x509.Certificate, bool) {
+	known, ok := r.unpublished.Get(request)
+	if !ok {
+		return nil, false
+	}
+	certificate := known.(*x509.Certificate)
+	return certificate, certificate.NotAfter.After(r.clock.Now())
+}
+
+// add records a certificate that was issued for a request. It may be called again.
 func (r *records) add(ctx context.Context, request *unstructured.Unstructured, csr signingRequest, issued *x509.Certificate) error {
 	record := revocation.Describe(issued)
 	record.SignerName, record.Requester = csr.Spec.SignerName, csr.Spec.Username
@@ -102,19 +124,44 @@ func (r *records) add(ctx context.Context, request *unstructured.Unstructured, c
 	if err != nil {
 		return err
 	}
+	r.unpublished.Add(request.GetUID(), issued)
 	_, err = r.objects.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": revocation.Group + "/" + revocation.Version, "kind": revocation.CertificateKind,
 		"metadata": map[string]any{"name": record.Serial}, "spec": spec}}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
 	return err
 }
 
 // remove deletes the record of a certificate that nobody has got.
-func (r *records) remove(ctx context.Context, issued *x509.Certificate) error {
+func (r *records) remove(ctx context.Context, request types.UID, issued *x509.Certificate) error {
 	err := r.objects.Delete(ctx, issued.SerialNumber.Text(16), metav1.DeleteOptions{})
-	if apierrors.IsNotFound(err) {
+	if err == nil || apierrors.IsNotFound(err) {
+		r.unpublished.Remove(request)
 		return nil
 	}
 	return err
+}
+
+// removeAll deletes the records of all certificates of a request that nobody has got.
+func (r *records) removeAll(ctx context.Context, request types.UID) error {
+	var errs []error
+	if known, ok := r.unpublished.Get(request); ok {
+		errs = append(errs, r.remove(ctx, request, known.(*x509.Certificate)))
+	}
+	// Those of earlier processes; the index may not have the newest yet.
+	found, err := r.informer.GetIndexer().ByIndex(byRequest, string(request))
+	errs = append(errs, err)
+	for _, object := range found {
+		if certificate, ok := r.decode(object); ok {
+			err := r.objects.Delete(ctx, certificate.Serial, metav1.DeleteOptions{})
+			if !apierrors.IsNotFound(err) {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // reconcile deletes the record of a certificate that has expired. It returns the time until

@@ -5,7 +5,9 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"log/slog"
+	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -67,37 +69,49 @@ func (s *signer) reconcile(ctx context.Context, object *unstructured.Unstructure
 		s.log.Warn("a certificate signing request cannot be read", "request", object.GetName(), "error", err)
 		return 0, nil
 	}
-	var recheck time.Duration // until the approver or the authority is called again; 0: never
-	if s.approver != nil && csr.undecided() {
-		var err error
-		if recheck, err = s.approver.decide(ctx, object, csr); err != nil {
-			return 0, err
-		}
-	}
-	if csr.needsSignature() && s.authority != nil {
-		if p, ours := s.profiles[csr.Spec.SignerName]; ours {
-			var err error
-			if recheck, err = s.sign(ctx, object, csr, p); err != nil {
-				return 0, err
-			}
-		}
-	}
+	recheck, failed := s.advance(ctx, object, csr)
 	if !s.cleans {
-		return recheck, nil
+		return recheck, failed
 	}
 	if left := csr.lastChange(object.GetCreationTimestamp().Time).Add(keepFor).Sub(s.clock.Now()); left > 0 {
 		if recheck > 0 {
 			left = min(left, recheck)
 		}
-		return left, nil
+		return left, failed
 	}
+	// An old request goes even if it cannot be approved or signed: that may never change.
+	return 0, errors.Join(failed, s.delete(ctx, object, csr))
+}
+
+// advance approves or signs a request if that is due. It returns the pause before it is to be called
+// again, 0 for never.
+func (s *signer) advance(ctx context.Context, object *unstructured.Unstructured, csr signingRequest) (time.Duration, error) {
+	switch {
+	case s.approver != nil && csr.undecided():
+		return s.approver.decide(ctx, object, csr)
+	case s.authority != nil && csr.needsSignature():
+		if p, ours := s.profiles[csr.Spec.SignerName]; ours {
+			return s.sign(ctx, object, csr, p)
+		}
+	}
+	return 0, nil
+}
+
+// delete deletes a request that has not changed. If it was never given a certificate, the records
+// of those that were issued for it go too.
+func (s *signer) delete(ctx context.Context, object *unstructured.Unstructured, csr signingRequest) error {
 	uid, version := object.GetUID(), object.GetResourceVersion()
 	err := s.requests.Delete(ctx, object.GetName(), metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return 0, nil
+		return nil
 	}
-	return 0, err
+	if err == nil && csr.Status.Certificate == "" && s.records != nil {
+		if err := s.records.removeAll(ctx, uid); err != nil { // the request is gone: nothing tries again
+			s.log.Warn("records of certificates that nobody has got are left", "request", object.GetName(), "error", err)
+		}
+	}
+	return err
 }
 
 // needsSignature reports whether the request is approved and neither denied, failed nor
@@ -145,43 +159,66 @@ func (s *signer) sign(ctx context.Context, object *unstructured.Unstructured, cs
 		return 0, worker.ErrLater
 	}
 	log := s.log.With("request", object.GetName(), "signer", csr.Spec.SignerName)
-	switch full, err := s.records.full(csr.Spec.Username); {
-	case err != nil:
-		return 0, err
-	case full:
-		log.Warn("not signed: the requester has as many certificates as --max-certificates-per-requester allows", "requester", csr.Spec.Username)
-		return recheckAfter, nil
-	}
-	request, template, err := wanted(csr, p)
-	if err != nil {
-		log.Warn("not signed", "error", err)
-		return 0, nil
-	}
-	certificate, err := s.authority.issue(template, request, time.Duration(csr.Spec.ExpirationSeconds)*time.Second)
-	if err != nil {
-		return 0, err
+	certificate, again := s.records.issued(object.GetUID())
+	if !again {
+		full, err := s.records.full(csr.Spec.Username)
+		if err != nil {
+			return 0, err
+		}
+		if full {
+			log.Warn("not signed: the requester has as many certificates as --max-certificates-per-requester allows", "requester", csr.Spec.Username)
+			return recheckAfter, nil
+		}
+		request, template, err := wanted(csr, p)
+		if err != nil {
+			log.Warn("not signed", "error", err)
+			return 0, nil
+		}
+		if certificate, err = s.authority.issue(template, request, time.Duration(csr.Spec.ExpirationSeconds)*time.Second); err != nil {
+			return 0, err
+		}
 	}
 	// It is recorded before anybody has it: what nobody knows of could not be revoked.
 	if err := s.records.add(ctx, object, csr, certificate); err != nil {
 		if apierrors.IsInvalid(err) {
+			s.records.unpublished.Remove(object.GetUID())
 			log.Warn("not signed", "error", err)
 			return 0, nil
 		}
 		return 0, err
 	}
+	err := s.publish(ctx, object, certificate)
+	if err == nil {
+		s.records.unpublished.Remove(object.GetUID())
+		log.Info("signed", "serial", certificate.SerialNumber.Text(16))
+		return 0, nil
+	}
+	var left error
+	if refused(err) && !again { // otherwise an earlier attempt may have succeeded
+		left = s.records.remove(ctx, object.GetUID(), certificate)
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		err = nil // the informer delivers the next state of the request
+	}
+	return 0, errors.Join(err, left)
+}
+
+// publish writes the certificate into the status of its request.
+func (s *signer) publish(ctx context.Context, object *unstructured.Unstructured, certificate *x509.Certificate) error {
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})
 	signed := object.DeepCopy()
 	if err := unstructured.SetNestedField(signed.Object, base64.StdEncoding.EncodeToString(text), "status", "certificate"); err != nil {
-		return 0, err
+		return err
 	}
-	_, err = s.requests.UpdateStatus(ctx, signed, metav1.UpdateOptions{})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return 0, s.records.remove(ctx, certificate) // the informer delivers the next state of the request
-	}
-	if err == nil {
-		log.Info("signed", "serial", certificate.SerialNumber.Text(16))
-	}
-	return 0, err
+	_, err := s.requests.UpdateStatus(ctx, signed, metav1.UpdateOptions{})
+	return err
+}
+
+// refused reports whether the API has certainly not made a change. Its own failures and those of
+// what is between leave that open.
+func refused(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500 && status.Status().Code != http.StatusRequestTimeout
 }
 
 // wanted returns what a request asks for and the certificate for it; an error if the request does

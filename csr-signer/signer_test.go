@@ -10,16 +10,20 @@ import (
 	"encoding/pem"
 	"log/slog"
 	"math/big"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	clock "k8s.io/utils/clock/testing"
 
@@ -132,12 +136,122 @@ func TestOldRequestsAreDeleted(t *testing.T) {
 	}
 }
 
+// TestFailingRequestsAreDeleted: a request that cannot be approved or signed is deleted when it is
+// old, like any other, and leaves no record.
+func TestFailingRequestsAreDeleted(t *testing.T) {
+	fails := func(code int) clienttesting.ReactionFunc {
+		return func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "", 0, true)
+		}
+	}
+	for name, x := range map[string]struct {
+		condition string
+		breaks    func(*signer, *fake.FakeDynamicClient)
+	}{
+		"the authority has expired": {"Approved", func(s *signer, _ *fake.FakeDynamicClient) {
+			s.authority.now = func() time.Time { return s.authority.certificate.NotAfter }
+		}},
+		"certificates are refused": {"Approved", func(_ *signer, api *fake.FakeDynamicClient) {
+			api.PrependReactor("update", "certificatesigningrequests", fails(http.StatusForbidden))
+		}},
+		"a webhook is down": {"Approved", func(_ *signer, api *fake.FakeDynamicClient) {
+			api.PrependReactor("update", "certificatesigningrequests", fails(http.StatusInternalServerError))
+		}},
+		"records are refused": {"Approved", func(_ *signer, api *fake.FakeDynamicClient) {
+			api.PrependReactor("create", "issuedcertificates", fails(http.StatusForbidden))
+		}},
+		"permissions are unknown": {"", func(s *signer, api *fake.FakeDynamicClient) {
+			s.approver = &approver{requests: s.requests, reviews: api.Resource(reviewType), profile: s.profiles[client], signer: client,
+				vocabulary: vocabulary.Platform(), log: s.log}
+			api.PrependReactor("create", reviewType.Resource, fails(http.StatusInternalServerError))
+		}},
+	} {
+		object := request(t, client, x.condition)
+		s, api := newSigner(t, object)
+		x.breaks(s, api)
+		if _, err := s.reconcile(t.Context(), object); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		if _, err := api.Resource(requestType).Get(t.Context(), "r", metav1.GetOptions{}); err != nil {
+			t.Errorf("%s: at first %v", name, err)
+		}
+		s.clock.(*clock.FakeClock).Step(keepFor)
+		_, _ = s.reconcile(t.Context(), object)
+		if _, err := api.Resource(requestType).Get(t.Context(), "r", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("%s: it is still there, %v", name, err)
+		}
+		if left := recorded(t, api); len(left) > 0 {
+			t.Errorf("%s: records are left: %v", name, left)
+		}
+	}
+}
+
+// recorded returns the serial numbers of the recorded certificates.
+func recorded(t *testing.T, api *fake.FakeDynamicClient) (serials []string) {
+	t.Helper()
+	all, err := api.Resource(recordType).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range all.Items {
+		serials = append(serials, each.GetName())
+	}
+	return serials
+}
+
+// TestRetriesLeaveOneRecord: a certificate that was certainly not published has no record. One that
+// may have been is published by the next attempt, and keeps its record even if that is refused.
+func TestRetriesLeaveOneRecord(t *testing.T) {
+	object := request(t, client, "Approved")
+	s, api := newSigner(t, object)
+	code := http.StatusForbidden
+	api.PrependReactor("update", "certificatesigningrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if code == 0 {
+			return false, nil, nil
+		}
+		return true, nil, apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "", 0, true)
+	})
+	attempt := func() {
+		if _, err := s.reconcile(t.Context(), object); (err != nil) != (code != 0 && code != http.StatusConflict) {
+			t.Errorf("with %d: %v", code, err)
+		}
+	}
+	for _, code = range []int{http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusConflict} {
+		if attempt(); len(recorded(t, api)) > 0 {
+			t.Errorf("with %d there is a record", code)
+		}
+	}
+	code = http.StatusInternalServerError
+	attempt()
+	first := recorded(t, api)
+	for _, code = range []int{http.StatusInternalServerError, http.StatusForbidden, http.StatusConflict, 0} {
+		if attempt(); len(first) != 1 || !slices.Equal(recorded(t, api), first) {
+			t.Errorf("with %d: records %v, at first %v", code, recorded(t, api), first)
+		}
+	}
+	got, err := api.Resource(requestType).Get(t.Context(), "r", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, _, _ := unstructured.NestedString(got.Object, "status", "certificate")
+	text, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(text)
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil || certificate.SerialNumber.Text(16) != first[0] {
+		t.Errorf("published %v, %v, recorded %v", certificate.SerialNumber, err, first)
+	}
+}
+
 // client is the signer of client certificates.
 var client = vocabulary.Platform().Signers.Client
 
 var (
 	requestType    = schema.GroupVersionResource{Group: vocabulary.Platform().Group("certificates."), Version: "v1", Resource: "certificatesigningrequests"}
 	recordType     = schema.GroupVersionResource{Group: revocation.Group, Version: revocation.Version, Resource: revocation.CertificateResource}
+	reviewType     = schema.GroupVersionResource{Group: vocabulary.Platform().Group("authorization."), Version: "v1", Resource: "subjectaccessreviews"}
 	revocationType = schema.GroupVersionResource{Group: revocation.Group, Version: revocation.Version, Resource: revocation.Resource}
 )
 
