@@ -20,7 +20,8 @@ type monitor struct {
 	graph  *graph
 	stop   context.CancelFunc
 	listed atomic.Bool
-	// changed is called with each change after the first list.
+	// changed is called with each list and each change. The first list may have what discovery,
+	// which was read before, has not.
 	changed func()
 }
 
@@ -58,9 +59,8 @@ func (m *monitor) Replace(all []any, _ string) error {
 		m.graph.put(known)
 	}
 	m.graph.keepOnly(m.kind.GroupResource(), present)
-	if m.listed.Swap(true) {
-		m.changed()
-	}
+	m.listed.Store(true)
+	m.changed()
 	return nil
 }
 
