@@ -30,7 +30,7 @@ func (c *Controller) reconcile(ctx context.Context, uid types.UID) (time.Duratio
 	case o.deleting() || len(o.owners) == 0:
 		return 0, nil
 	}
-	return 0, c.collect(ctx, o)
+	return c.collect(ctx, o)
 }
 
 // finish orphans the dependents of an object that is being deleted, or waits for their
@@ -62,25 +62,31 @@ func (c *Controller) finish(ctx context.Context, o *object) (time.Duration, erro
 }
 
 // collect deletes an object whose owners are all gone, or removes its references to
-// those that are.
-func (c *Controller) collect(ctx context.Context, o *object) error {
+// those that are. It returns the time until it has to be called again, 0 for never.
+func (c *Controller) collect(ctx context.Context, o *object) (time.Duration, error) {
 	verdict, err := c.examineOwners(ctx, o, o.owners)
 	if err != nil || verdict.holds() {
-		return err
+		return verdict.again(err)
 	}
 	live, err := c.read(ctx, o)
 	if live == nil || err != nil || live.GetDeletionTimestamp() != nil {
-		return err
+		return 0, err
 	}
 	if verdict, err = c.examineOwners(ctx, o, live.GetOwnerReferences()); err != nil || verdict.holds() {
-		return err
+		return verdict.again(err)
 	}
+	return 0, c.change(ctx, o, live, verdict)
+}
+
+// change deletes an object that was read, or removes its references to owners that are gone.
+func (c *Controller) change(ctx context.Context, o *object, live *unstructured.Unstructured, verdict verdict) error {
 	if len(verdict.solid) > 0 {
 		return c.releaseFrom(ctx, o, live, func(r metav1.OwnerReference) bool { return verdict.solid[r.UID] == nil })
 	}
 	policy := metav1.DeletePropagationBackground
 	if verdict.waiting {
 		// The owner is deleted last, and so is this object after its own dependents.
+		var err error
 		if policy, err = c.policyBelow(ctx, o, live); err != nil {
 			return err
 		}
@@ -110,10 +116,29 @@ type verdict struct {
 	// dependents.
 	solid   map[types.UID]*metav1.OwnerReference
 	waiting bool
+	// unseen is true if an owner stays that the graph does not have yet, and so will not report as
+	// gone; unfollowed if it never will, because its type cannot be watched.
+	unseen, unfollowed bool
 }
 
 // holds reports whether all owners stay, so that the object is not changed.
 func (v verdict) holds() bool { return v.owners == len(v.solid) }
+
+// unfollowedAfter is how long the deletion of an owner may be unknown whose type cannot be watched.
+const unfollowedAfter = 5 * time.Minute
+
+// again returns when the owners have to be examined again although nothing is reported about them.
+func (v verdict) again(err error) (time.Duration, error) {
+	switch {
+	case err != nil:
+		return 0, err
+	case v.unseen:
+		return 0, worker.ErrLater
+	case v.unfollowed:
+		return unfollowedAfter, nil
+	}
+	return 0, nil
+}
 
 // examineOwners looks up the owners of an object in the graph, and confirms absent ones with
 // the API.
@@ -127,6 +152,12 @@ func (c *Controller) examineOwners(ctx context.Context, o *object, owners []meta
 		switch state {
 		case ownerPresent:
 			v.solid[owners[i].UID] = &owners[i]
+		case ownerUnseen:
+			v.solid[owners[i].UID] = &owners[i]
+			v.unseen = true
+		case ownerUnfollowed:
+			v.solid[owners[i].UID] = &owners[i]
+			v.unfollowed = true
 		case ownerWaiting:
 			v.waiting = true
 		}

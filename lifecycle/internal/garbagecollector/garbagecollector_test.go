@@ -263,3 +263,25 @@ func TestFailures(t *testing.T) {
 	broken.Store(false)
 	w.things.AwaitGone("child")
 }
+
+// TestOwnersAreListedLast: an owner that is deleted before the objects of its type are known is
+// missed: its dependent has looked for it before.
+func TestOwnersAreListedLast(t *testing.T) {
+	var listed atomic.Bool
+	var reads atomic.Int32
+	w := start(t, func(r *http.Request) int {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/nodes") && !listed.Load() {
+			return http.StatusInternalServerError
+		}
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/nodes/owner") {
+			reads.Add(1)
+		}
+		return 0
+	})
+	wide := w.Objects(t, nodes.GroupVersionResource, "")
+	w.things.Create(object("child", wide.Create(object("owner"))))
+	apitest.Eventually(t, "the owner is looked for again", func() bool { return reads.Load() > 1 })
+	wide.Delete("owner", background)
+	listed.Store(true)
+	w.things.AwaitGone("child")
+}

@@ -94,13 +94,13 @@ func (g *graph) put(o *object) {
 func (g *graph) remove(uid types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.enqueueDependents(uid) // also if their owner was gone before it was known
 	o := g.objects[uid]
 	if o == nil {
 		return
 	}
 	delete(g.objects, uid)
 	g.unlink(o)
-	g.enqueueDependents(uid)
 	g.enqueueWaitingOwners(o)
 }
 

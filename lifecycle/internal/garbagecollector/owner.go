@@ -20,7 +20,9 @@ type ownerState int
 const (
 	ownerAbsent ownerState = iota
 	ownerPresent
-	ownerWaiting // deleted in the foreground: after its dependents
+	ownerWaiting    // deleted in the foreground: after its dependents
+	ownerUnseen     // present, but not in the graph yet
+	ownerUnfollowed // present, and never in the graph
 )
 
 // reference is an owner as named by a dependent in a namespace. Once it is dangling it
@@ -84,8 +86,19 @@ func (c *Controller) readOwner(ctx context.Context, o *object, r metav1.OwnerRef
 		return ownerAbsent, nil
 	case owner.GetDeletionTimestamp() != nil && slices.Contains(owner.GetFinalizers(), metav1.FinalizerDeleteDependents):
 		return ownerWaiting, nil
+	case c.graph.get(r.UID) != nil:
+		return ownerPresent, nil
+	case !c.follows(kind.GroupResource()):
+		return ownerUnfollowed, nil
 	}
-	return ownerPresent, nil
+	return ownerUnseen, nil
+}
+
+// follows reports whether the graph gets the objects of a type.
+func (c *Controller) follows(kind schema.GroupResource) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.monitors[kind] != nil
 }
 
 // noSuchObject reports whether the API confirms that the object is absent. An absent
