@@ -30,11 +30,11 @@ func Eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// Later is a clock that is an hour ahead, so that nothing is recent.
-type Later struct{ clock.RealClock }
+// Earlier is a clock that is an hour behind that of the API.
+type Earlier struct{ clock.RealClock }
 
-// Now returns the time in an hour.
-func (Later) Now() time.Time { return time.Now().Add(time.Hour) }
+// Now returns the time an hour ago.
+func (Earlier) Now() time.Time { return time.Now().Add(-time.Hour) }
 
 // Objects is a test's own client for the objects of a type in a namespace.
 type Objects struct {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"github.com/portico-platform/portico/lifecycle/internal/sightings"
 	"github.com/portico-platform/portico/services/kit/worker"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -41,6 +42,7 @@ type Controller struct {
 	definitions dynamic.ResourceInterface
 	existing    cache.SharedIndexInformer
 	queue       *worker.Queue[string]
+	deletions   sightings.Deletions
 }
 
 // New returns a controller.

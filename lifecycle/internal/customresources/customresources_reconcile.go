@@ -16,13 +16,8 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-const (
-	// admissionDelay is how long after a deletion a front door may not know of it and still
-	// admit objects. Most of it compensates for timestamps in whole seconds.
-	admissionDelay = 1300 * time.Millisecond
-	// pageSize is the page size of lists.
-	pageSize = 500
-)
+// pageSize is the page size of lists.
+const pageSize = 500
 
 // reconcile reconciles one definition.
 func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration, error) {
@@ -31,6 +26,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 		return 0, err
 	}
 	if !exists {
+		c.deletions.Forget(name)
 		return 0, c.retryNames(ctx, name)
 	}
 	if known.(*unstructured.Unstructured).GetDeletionTimestamp() == nil {
@@ -63,7 +59,7 @@ type served struct {
 // empty deletes the objects of a definition's types. It removes the finalizer if
 // nothing is left, else it retries.
 func (c *Controller) empty(ctx context.Context, d *unstructured.Unstructured) (time.Duration, error) {
-	began := c.Clock.Now()
+	left := c.deletions.Left(d, c.Clock.Now()) // a front door may still admit objects
 	if of, ok := servedBy(d); ok {
 		places, err := c.places(ctx, of)
 		if err == nil {
@@ -81,7 +77,7 @@ func (c *Controller) empty(ctx context.Context, d *unstructured.Unstructured) (t
 		if len(places) > 0 {
 			return 0, worker.ErrLater
 		}
-		if left := d.GetDeletionTimestamp().Add(admissionDelay).Sub(began); left > 0 {
+		if left > 0 {
 			return left, nil
 		}
 	}

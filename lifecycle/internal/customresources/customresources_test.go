@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/utils/clock"
 
 	"github.com/portico-platform/portico/lifecycle/internal/apitest"
 	"github.com/portico-platform/portico/lifecycle/internal/customresources"
@@ -34,7 +33,7 @@ func start(t *testing.T) dynamic.Interface {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := customresources.New(customresources.Config{Client: client, Metadata: client, Vocabulary: names, Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler)})
+	c, err := customresources.New(customresources.Config{Client: client, Metadata: client, Vocabulary: names, Clock: apitest.Earlier{}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

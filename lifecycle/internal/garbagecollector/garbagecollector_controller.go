@@ -159,7 +159,7 @@ func (c *Controller) start(ctx context.Context, t *inventory.Type, group *sync.W
 		known.stop()
 	}
 	ctx, stop := context.WithCancel(ctx)
-	m := &monitor{kind: t, graph: c.graph, stop: stop, changed: func() {}}
+	m := &monitor{kind: t, graph: c.graph, clock: c.Clock, stop: stop, changed: func() {}}
 	if kind == c.customTypes() {
 		m.changed = c.typesChanged
 	}

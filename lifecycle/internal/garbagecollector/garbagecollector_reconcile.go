@@ -10,13 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/portico-platform/portico/lifecycle/internal/sightings"
 	"github.com/portico-platform/portico/services/kit/worker"
 )
-
-// watchDelay is how long after the deletion of an owner its dependents may still be
-// unknown, because watches of different types are not in sync. Most of it compensates
-// for timestamps in whole seconds.
-const watchDelay = 1300 * time.Millisecond
 
 // reconcile processes the deletion finalizers of an object that is being deleted, and
 // collects an object whose owners are gone.
@@ -39,7 +35,8 @@ func (c *Controller) finish(ctx context.Context, o *object) (time.Duration, erro
 	if !o.orphans && c.graph.blocked(o.uid) {
 		return 0, nil // the last dependent to go triggers this again
 	}
-	if left := o.deleted.Add(watchDelay).Sub(c.Clock.Now()); left > 0 {
+	// Watches of different types are not in sync: dependents may still be unknown.
+	if left := o.seen.Add(sightings.Settle).Sub(c.Clock.Now()); left > 0 {
 		return left, nil
 	}
 	if !c.Complete() {

@@ -7,10 +7,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 
 	"github.com/portico-platform/portico/lifecycle/internal/apitest"
 	"github.com/portico-platform/portico/lifecycle/internal/garbagecollector"
@@ -48,6 +50,11 @@ type world struct {
 
 func start(t *testing.T, refuse func(*http.Request) int) world {
 	t.Helper()
+	return startWith(t, clock.RealClock{}, refuse)
+}
+
+func startWith(t *testing.T, now clock.Clock, refuse func(*http.Request) int) world {
+	t.Helper()
 	a := apitest.Start(t, things, nodes, events, crds)
 	a.Refuse = refuse
 	names := vocabulary.Platform()
@@ -60,7 +67,7 @@ func start(t *testing.T, refuse func(*http.Request) int) world {
 		t.Fatal(err)
 	}
 	c := garbagecollector.New(garbagecollector.Config{Metadata: metadata, Inventory: source, Vocabulary: names,
-		Clock: apitest.Later{}, Log: slog.New(slog.DiscardHandler)})
+		Clock: now, Log: slog.New(slog.DiscardHandler)})
 	var loops sync.WaitGroup
 	loops.Go(func() { _ = c.Run(t.Context()) })
 	t.Cleanup(loops.Wait)
@@ -139,6 +146,33 @@ func TestForegroundWithoutBlocking(t *testing.T) {
 	w.things.AwaitGone("parent")
 	w.things.Release("child")
 	w.things.AwaitGone("child")
+}
+
+// TestDeletionsAreInTheFuture: deletions with finalizers are completed although the API's clock is
+// ahead, or the object may take long to stop, as pods do.
+func TestDeletionsAreInTheFuture(t *testing.T) {
+	for name, x := range map[string]struct {
+		now   clock.Clock
+		grace time.Duration
+	}{"a clock behind": {apitest.Earlier{}, 0}, "a period of grace": {clock.RealClock{}, time.Hour}} {
+		t.Run(name, func(t *testing.T) {
+			w := startWith(t, x.now, nil)
+			for policy, finalizer := range map[metav1.DeletionPropagation]string{foreground: metav1.FinalizerDeleteDependents, orphan: metav1.FinalizerOrphanDependents} {
+				parent := w.things.Create(object(string(policy)))
+				w.things.Create(object("child", parent))
+				w.things.Change(parent.GetName(), func(o *unstructured.Unstructured) {
+					ends := metav1.NewTime(time.Now().Add(x.grace))
+					o.SetDeletionTimestamp(&ends)
+					o.SetFinalizers([]string{finalizer})
+				})
+				w.things.AwaitGone(parent.GetName())
+				if policy == orphan {
+					w.things.Delete("child", background)
+				}
+				w.things.AwaitGone("child")
+			}
+		})
+	}
 }
 
 // TestCircle has two objects that own each other, and one that owns both.

@@ -18,14 +18,14 @@ type object struct {
 	namespace, name string
 	uid             types.UID
 	owners          []metav1.OwnerReference
-	// deleted is when deletion was requested, zero before; orphans and foreground
+	// seen is when the object was first known to be deleted, zero before; orphans and foreground
 	// report a finalizer that requires its dependents to be released, or to be deleted
 	// first.
-	deleted             time.Time
+	seen                time.Time
 	orphans, foreground bool
 }
 
-func (o *object) deleting() bool { return !o.deleted.IsZero() }
+func (o *object) deleting() bool { return !o.seen.IsZero() }
 
 // waitsForDependents reports whether the deletion of the object waits for its
 // dependents.
@@ -62,11 +62,14 @@ func newGraph(enqueue func(...types.UID)) *graph {
 	return &graph{objects: map[types.UID]*object{}, dependents: map[types.UID]map[types.UID]*object{}, enqueue: enqueue}
 }
 
-// put adds or replaces an object.
+// put adds or replaces an object, which nobody else has yet.
 func (g *graph) put(o *object) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	old := g.objects[o.uid]
+	if old != nil && old.deleting() && o.deleting() {
+		o.seen = old.seen
+	}
 	g.objects[o.uid] = o
 	if old != nil {
 		g.unlink(old)

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/portico-platform/portico/lifecycle/internal/inventory"
 )
@@ -18,6 +19,7 @@ import (
 type monitor struct {
 	kind   *inventory.Type
 	graph  *graph
+	clock  clock.PassiveClock
 	stop   context.CancelFunc
 	listed atomic.Bool
 	// changed is called with each list and each change. The first list may have what discovery,
@@ -75,7 +77,7 @@ func (m *monitor) object(o any) *object {
 		foreground: slices.Contains(p.Finalizers, metav1.FinalizerDeleteDependents),
 	}
 	if p.DeletionTimestamp != nil {
-		known.deleted = p.DeletionTimestamp.Time
+		known.seen = m.clock.Now()
 	}
 	return known
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/portico-platform/portico/lifecycle/internal/inventory"
+	"github.com/portico-platform/portico/lifecycle/internal/sightings"
 	"github.com/portico-platform/portico/services/kit/worker"
 )
 
@@ -47,6 +48,7 @@ type Controller struct {
 	Config
 	namespaces dynamic.ResourceInterface
 	queue      *worker.Queue[string]
+	deletions  sightings.Deletions
 }
 
 // New returns a controller that follows the namespaces of its configuration.

@@ -13,14 +13,11 @@ import (
 	"github.com/portico-platform/portico/services/kit/worker"
 )
 
-// admissionDelay is how long after a deletion a front door may not know of it and still admit
-// content. Most of it compensates for timestamps in whole seconds.
-const admissionDelay = 1300 * time.Millisecond
-
 // reconcile sweeps a deleted namespace once. It removes the finalizer if nothing is
 // left, else it retries.
 func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration, error) {
 	if known, exists, _ := c.Namespaces.GetStore().GetByKey(name); !exists || known.(*unstructured.Unstructured).GetDeletionTimestamp() == nil {
+		c.deletions.Forget(name)
 		return 0, nil
 	}
 	ns, err := c.namespaces.Get(ctx, name, metav1.GetOptions{})
@@ -30,7 +27,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 	if err != nil {
 		return 0, err
 	}
-	began := c.Clock.Now()
+	left := c.deletions.Left(ns, c.Clock.Now()) // a front door may still admit content
 	found := c.sweep(ctx, name)
 	if ns, err = c.report(ctx, ns, found); err != nil {
 		return 0, worker.IgnoreRace(err)
@@ -41,7 +38,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 	if len(found.remaining) > 0 {
 		return 0, worker.ErrLater
 	}
-	if left := ns.GetDeletionTimestamp().Add(admissionDelay).Sub(began); left > 0 {
+	if left > 0 {
 		return left, nil
 	}
 	return 0, c.finalize(ctx, ns)

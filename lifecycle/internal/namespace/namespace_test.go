@@ -55,7 +55,7 @@ func start(t *testing.T, refuse func(*http.Request) int, types ...apitest.Type) 
 	}
 	informer := worker.NewInformer(client.Resource(namespaces.GroupVersionResource), "")
 	c, err := namespace.New(namespace.Config{Client: client, Metadata: metadata, Inventory: source, Namespaces: informer,
-		Finalizer: names.NamespaceFinalizer, Clock: apitest.Later{}, Log: slog.New(slog.DiscardHandler)})
+		Finalizer: names.NamespaceFinalizer, Clock: apitest.Earlier{}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
