@@ -38,6 +38,8 @@ const (
 	// recheckAfter is when it is repeated once more, because the API's discovery may have
 	// been stale.
 	recheckAfter = time.Second
+	// listWithin is how long deletions with finalizers wait for the first list of a type.
+	listWithin = 30 * time.Second
 	// absentOwners is the size of the cache of absent owners.
 	absentOwners = 1000
 )
@@ -83,16 +85,23 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// Complete reports whether the graph holds all objects of all types.
+// Complete reports whether the graph holds all objects of all types, except of types that cannot be
+// listed: deletions do not wait for these for ever.
 func (c *Controller) Complete() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, m := range c.monitors {
-		if !m.listed.Load() {
-			return false
+	complete := c.served.Load() != nil
+	for kind, m := range c.monitors {
+		switch {
+		case m.listed.Load() || m.skipped:
+		case c.Clock.Since(m.started) < listWithin:
+			complete = false
+		default:
+			m.skipped = true
+			c.Log.Warn("the objects of a type are not known: deletions no longer wait for it", "controller", Name, "type", kind, "after", listWithin)
 		}
 	}
-	return c.served.Load() != nil
+	return complete
 }
 
 // followTypes keeps one monitor per type as types are added and removed.
@@ -159,7 +168,7 @@ func (c *Controller) start(ctx context.Context, t *inventory.Type, group *sync.W
 		known.stop()
 	}
 	ctx, stop := context.WithCancel(ctx)
-	m := &monitor{kind: t, graph: c.graph, clock: c.Clock, stop: stop, changed: func() {}}
+	m := &monitor{kind: t, graph: c.graph, clock: c.Clock, started: c.Clock.Now(), stop: stop, changed: func() {}}
 	if kind == c.customTypes() {
 		m.changed = c.typesChanged
 	}

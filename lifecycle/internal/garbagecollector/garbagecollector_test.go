@@ -319,3 +319,42 @@ func TestOwnersAreListedLast(t *testing.T) {
 	listed.Store(true)
 	w.things.AwaitGone("child")
 }
+
+// jumping is a clock that a test moves on, in seconds.
+type jumping struct {
+	clock.RealClock
+	by *atomic.Int64
+}
+
+func (j jumping) Now() time.Time { return time.Now().Add(time.Duration(j.by.Load()) * time.Second) }
+
+func (j jumping) Since(t time.Time) time.Duration { return j.Now().Sub(t) }
+
+// TestTypeThatCannotBeListed: deletions with finalizers wait for the objects of a type, but not for
+// ever.
+func TestTypeThatCannotBeListed(t *testing.T) {
+	var refused, by atomic.Int64
+	w := startWith(t, jumping{by: &by}, func(r *http.Request) int {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/nodes") {
+			refused.Add(1)
+			return http.StatusInternalServerError
+		}
+		return 0
+	})
+	for name, policy := range map[string]metav1.DeletionPropagation{"foreground": foreground, "orphan": orphan} {
+		w.things.Create(object(name+"-child", w.things.Create(object(name))))
+		w.things.Delete(name, policy)
+	}
+	w.things.AwaitGone("foreground-child")
+	apitest.Eventually(t, "the list is refused", func() bool { return refused.Load() > 0 })
+	for _, name := range []string{"foreground", "orphan"} {
+		if w.things.Get(name) == nil {
+			t.Errorf("%s did not wait", name)
+		}
+	}
+	by.Store(30)
+	w.things.AwaitGone("foreground", "orphan")
+	if o := w.things.Get("orphan-child"); o == nil || len(o.GetOwnerReferences()) > 0 {
+		t.Errorf("the orphan: %v", o)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +23,9 @@ type monitor struct {
 	clock  clock.PassiveClock
 	stop   context.CancelFunc
 	listed atomic.Bool
+	// skipped is true if started is so long ago that deletions do not wait for the first list.
+	started time.Time
+	skipped bool
 	// changed is called with each list and each change. The first list may have what discovery,
 	// which was read before, has not.
 	changed func()
