@@ -129,6 +129,32 @@ func TestLimitRanger(t *testing.T) {
 	}
 }
 
+// TestLimitsOfPods: from release 1.36 on, the limits of sidecars add up, a pod's own resources count for it,
+// and a container without a limit does not take that of the pod away.
+func TestLimitsOfPods(t *testing.T) {
+	c := cluster(t)
+	c.Put(t, core("limitranges"), `{metadata: {name: l, namespace: here}, spec: {limits: [{type: Pod, max: {memory: 2Gi}}]}}`)
+	a, earlier := started(t, c, append(only("LimitRanger"), emulate136)...), started(t, c, only("LimitRanger")...)
+	limits := func(memory string) string { return `"resources":{"limits":{"memory":"` + memory + `"}}` }
+	sidecar := func(memory string) string {
+		return `"initContainers":[{"restartPolicy":"Always",` + limits(memory) + `}]`
+	}
+	const missing = "maximum memory usage per Pod is 2Gi.  No limit is specified"
+	for _, x := range []struct{ spec, refused, earlier string }{
+		{`"containers":[{` + limits("1Gi") + `}],` + sidecar("1Gi"), "", ""},
+		{`"containers":[{` + limits("1Gi") + `}],` + sidecar("1025Mi"), "maximum memory usage per Pod is 2Gi, but limit is 2049Mi", ""},
+		{`"containers":[{` + limits("1Gi") + `},{}]`, "", missing},
+		{`"containers":[{}]`, missing, missing},
+		{limits("2Gi") + `,"containers":[{}]`, "", missing},
+		{limits("3Gi") + `,"containers":[{` + limits("1Gi") + `}]`, "maximum memory usage per Pod is 2Gi, but limit is 3Gi", ""},
+		{`"overhead":{"memory":"9Gi"},"containers":[{` + limits("2Gi") + `}]`, "", ""},
+	} {
+		r := createOf("", "pods", `{"spec":{`+x.spec+`}}`)
+		mutated(t, a, r, x.refused)
+		mutated(t, earlier, r, x.earlier)
+	}
+}
+
 // TestLimitsOfResizes: from release 1.36 on, a resize is kept within the bounds too, and gets the
 // defaults. What is being deleted may be written whatever the bounds are.
 func TestLimitsOfResizes(t *testing.T) {

@@ -6,46 +6,47 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/portico-platform/portico/services/quota"
+	"github.com/portico-platform/portico/services/release"
 )
 
 // podOrClaim holds the resource requirements of a pod or a PersistentVolumeClaim.
 type podOrClaim struct {
 	Spec struct {
-		Containers     []container  `json:"containers"`
-		InitContainers []container  `json:"initContainers"`
-		Resources      requirements `json:"resources"` // of a claim
+		Containers     []quota.Container  `json:"containers"`
+		InitContainers []quota.Container  `json:"initContainers"`
+		Resources      quota.Requirements `json:"resources"` // of the pod as a whole, or of a claim
 	} `json:"spec"`
 }
 
-type container struct {
-	Resources requirements `json:"resources"`
+// total returns the requirements of a pod.
+func (p *Plugin) total(o *podOrClaim) quota.Requirements {
+	if p.Release.Before(release.V136) {
+		return o.largest()
+	}
+	return quota.Total(o.Spec.Containers, o.Spec.InitContainers, o.Spec.Resources)
 }
 
-// requirements are the requests and limits of a container or a claim.
-type requirements struct {
-	Requests amounts `json:"requests"`
-	Limits   amounts `json:"limits"`
-}
-
-// total returns the requirements of a pod: for each resource the sum over its
-// containers, or the largest of its init containers, whichever is more.
-func (o *podOrClaim) total() requirements {
-	requests, limits := make([]amounts, len(o.Spec.Containers)), make([]amounts, len(o.Spec.Containers))
+// largest returns the requirements of a pod as release 1.21 computes them: for each resource the
+// sum over its containers, or the largest of its init containers, whichever is more.
+func (o *podOrClaim) largest() quota.Requirements {
+	requests, limits := make([]quota.Amounts, len(o.Spec.Containers)), make([]quota.Amounts, len(o.Spec.Containers))
 	for i, c := range o.Spec.Containers {
 		requests[i], limits[i] = c.Resources.Requests, c.Resources.Limits
 	}
-	whole := requirements{Requests: sum(requests), Limits: sum(limits)}
+	whole := quota.Requirements{Requests: sum(requests), Limits: sum(limits)}
 	for _, c := range o.Spec.InitContainers {
-		raise(whole.Requests, c.Resources.Requests)
-		raise(whole.Limits, c.Resources.Limits)
+		whole.Requests = quota.Highest(whole.Requests, c.Resources.Requests)
+		whole.Limits = quota.Highest(whole.Limits, c.Resources.Limits)
 	}
 	return whole
 }
 
 // sum adds up amounts. It omits resources that are not in every one of them: without a
 // limit on one container, the pod has none.
-func sum(all []amounts) amounts {
-	total, named := amounts{}, map[string]int{}
+func sum(all []quota.Amounts) quota.Amounts {
+	total, named := quota.Amounts{}, map[string]int{}
 	for _, one := range all {
 		for name, q := range one {
 			s := total[name].DeepCopy()
@@ -58,17 +59,9 @@ func sum(all []amounts) amounts {
 	return total
 }
 
-func raise(least, to amounts) {
-	for name, q := range to {
-		if known, ok := least[name]; !ok || known.Cmp(q) < 0 {
-			least[name] = q
-		}
-	}
-}
-
 // check returns one error for each bound that is violated. hasLimits is false for claims,
 // which have requests only.
-func (i *item) check(w requirements, hasLimits bool) (violations []error) {
+func (i *item) check(w quota.Requirements, hasLimits bool) (violations []error) {
 	violate := func(format string, args ...any) { violations = append(violations, fmt.Errorf(format, args...)) }
 	for _, name := range slices.Sorted(maps.Keys(i.Min)) {
 		least := i.Min[name]

@@ -13,25 +13,13 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/quantity"
+	"github.com/portico-platform/portico/services/quota"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
-
-// amounts are quantities by resource name.
-type amounts map[string]resource.Quantity
-
-// UnmarshalJSON reads amounts with the bounds of package quantity.
-func (a *amounts) UnmarshalJSON(raw []byte) error {
-	all, err := quantity.ParseMap(raw)
-	*a = all
-	return err
-}
 
 // Range is the part of a stored LimitRange that admission reads.
 type Range struct {
@@ -46,12 +34,12 @@ type Range struct {
 // item holds the bounds and defaults of one type: Container, Pod or
 // PersistentVolumeClaim.
 type item struct {
-	Type           string  `json:"type"`
-	Max            amounts `json:"max"`
-	Min            amounts `json:"min"`
-	Default        amounts `json:"default"`
-	DefaultRequest amounts `json:"defaultRequest"`
-	MaxRatio       amounts `json:"maxLimitRequestRatio"`
+	Type           string        `json:"type"`
+	Max            quota.Amounts `json:"max"`
+	Min            quota.Amounts `json:"min"`
+	Default        quota.Amounts `json:"default"`
+	DefaultRequest quota.Amounts `json:"defaultRequest"`
+	MaxRatio       quota.Amounts `json:"maxLimitRequestRatio"`
 }
 
 // Parse reads a stored LimitRange.
@@ -154,7 +142,7 @@ func (i *item) fill(spec map[string]any) (notes []string) {
 
 // fillIn sets the amounts that a container lacks in resources.<field>, and returns their
 // names.
-func fillIn(container map[string]any, field string, defaults amounts) (set []string) {
+func fillIn(container map[string]any, field string, defaults quota.Amounts) (set []string) {
 	for _, name := range slices.Sorted(maps.Keys(defaults)) {
 		requested := tree.Object(tree.Object(container, "resources"), field)
 		if requested[name] == nil {
@@ -188,13 +176,13 @@ func (p *Plugin) Validate(_ context.Context, r *review.Review) error {
 	if err := json.Unmarshal(r.Object, &o); err != nil {
 		return services.BadRequest("the object is not readable: %v", err)
 	}
-	containers, total := slices.Concat(o.Spec.Containers, o.Spec.InitContainers), o.total()
+	containers, total := slices.Concat(o.Spec.Containers, o.Spec.InitContainers), p.total(&o)
 	var violations []error
 	for _, each := range ranges {
 		for _, item := range each.Spec.Limits {
 			switch {
 			case claim && item.Type == "PersistentVolumeClaim":
-				violations = append(violations, item.check(requirements{Requests: o.Spec.Resources.Requests}, false)...)
+				violations = append(violations, item.check(quota.Requirements{Requests: o.Spec.Resources.Requests}, false)...)
 			case !claim && item.Type == "Container":
 				for _, c := range containers {
 					violations = append(violations, item.check(c.Resources, true)...)
