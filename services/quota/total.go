@@ -156,7 +156,11 @@ func (c Counter) ofPod(p *pod, status *podStatus) Amounts {
 	}
 	total := Total(containers, initContainers, own)
 	total.Requests.add(p.Overhead)
-	total.Limits.add(p.Overhead)
+	for name, q := range p.Overhead { // what is not limited stays so
+		if limit, limited := total.Limits[name]; limited && !limit.IsZero() {
+			total.Limits.add(Amounts{name: q})
+		}
+	}
 	used := total.amounts()
 	for name, q := range total.Requests {
 		if c.extended(name) {
