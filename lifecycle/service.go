@@ -222,7 +222,7 @@ func (l *lifecycle) startQuotas() error {
 		return nil
 	}
 	c, err := resourcequota.New(resourcequota.Config{
-		Client: l.client, Metadata: l.metadata, Inventory: l.inventory, Counter: quota.NewCounter(l.Vocabulary), Log: l.Log,
+		Client: l.client, Metadata: l.metadata, Inventory: l.inventory, Counter: quota.NewCounter(l.Vocabulary), Clock: l.clock, Log: l.Log,
 	})
 	if err != nil {
 		return err

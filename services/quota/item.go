@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -19,12 +20,26 @@ type Item struct {
 	classes []string
 	// unrequested are the amounts that some container of the pod does not request.
 	unrequested []string
+	// kept is what a pod that is being deleted counts for after ends, when it must have stopped: its
+	// node may be gone, and then nobody says so.
+	kept Amounts
+	ends time.Time
+}
+
+// At returns what the object counts for at a time of the API's clock.
+func (i Item) At(now time.Time) Item {
+	if !i.ends.IsZero() && now.After(i.ends) {
+		i.Used = i.kept
+	}
+	return i
 }
 
 // stored is an object of a type that Weighs, with its spec undecoded.
 type stored struct {
 	Metadata struct {
-		Annotations map[string]string `json:"annotations"`
+		Annotations       map[string]string `json:"annotations"`
+		DeletionTimestamp *time.Time        `json:"deletionTimestamp"`
+		GracePeriod       *int64            `json:"deletionGracePeriodSeconds"`
 	} `json:"metadata"`
 	Spec   json.RawMessage `json:"spec"`
 	Status struct {
@@ -65,6 +80,9 @@ func (c Counter) weigh(gr names.GroupResource, o *stored, item *Item) error {
 		item.pod.derive()
 		item.unrequested = item.pod.unrequested()
 		if phase := o.Status.Phase; phase != "Succeeded" && phase != "Failed" { // else it no longer uses anything
+			if o.Metadata.DeletionTimestamp != nil && o.Metadata.GracePeriod != nil {
+				item.kept, item.ends = item.Used, o.Metadata.DeletionTimestamp.Add(time.Duration(*o.Metadata.GracePeriod)*time.Second)
+			}
 			item.Used = item.Used.Plus(c.ofPod(item.pod, &o.Status.podStatus))
 		}
 	case services:

@@ -3,6 +3,7 @@ package quota_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -57,6 +58,24 @@ func TestUsed(t *testing.T) {
 	} {
 		if got := item(t, x.plural, x.manifest).Used.String(); got != x.want {
 			t.Errorf("%s %s:\n%s, want\n%s", x.plural, x.manifest, got, x.want)
+		}
+	}
+}
+
+// TestEnds: a pod that must have stopped counts as an object only.
+func TestEnds(t *testing.T) {
+	const all, kept = "count/pods=1,cpu=1,pods=1,requests.cpu=1", "count/pods=1"
+	deleted := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for metadata, want := range map[string][2]string{
+		`{deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: 30}`: {all, kept},
+		`{deletionTimestamp: "2026-01-01T00:00:00Z"}`:                                 {all, all},
+		`{}`: {all, all},
+	} {
+		pod := item(t, "pods", `{metadata: `+metadata+`, spec: {containers: [{resources: {requests: {cpu: 1}}}]}}`)
+		for i, after := range []time.Duration{30 * time.Second, 31 * time.Second} {
+			if got := pod.At(deleted.Add(after)).Used.String(); got != want[i] {
+				t.Errorf("%s after %v: %s, want %s", metadata, after, got, want[i])
+			}
 		}
 	}
 }

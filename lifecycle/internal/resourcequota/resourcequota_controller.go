@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/portico-platform/portico/lifecycle/internal/inventory"
 	"github.com/portico-platform/portico/services/kit/worker"
@@ -31,7 +32,7 @@ const (
 	// workers is how many namespaces are counted concurrently.
 	workers = 5
 	// recount is how long a usage may be wrong because of objects that admission
-	// counted but that were not stored.
+	// counted but that were not stored, and of pods that must have stopped.
 	recount = 5 * time.Minute
 )
 
@@ -40,6 +41,7 @@ type Config struct {
 	Client, Metadata dynamic.Interface
 	Inventory        *inventory.Source
 	Counter          quota.Counter
+	Clock            clock.PassiveClock // the API's, by which pods stop
 	Log              *slog.Logger
 }
 

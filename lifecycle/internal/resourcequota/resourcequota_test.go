@@ -5,11 +5,14 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/portico-platform/portico/lifecycle/internal/apitest"
 	"github.com/portico-platform/portico/lifecycle/internal/inventory"
@@ -30,6 +33,11 @@ var (
 
 func start(t *testing.T) *apitest.API {
 	t.Helper()
+	return startAt(t, clock.RealClock{})
+}
+
+func startAt(t *testing.T, now clock.PassiveClock) *apitest.API {
+	t.Helper()
 	a := apitest.Start(t, quotas, pods, widgets)
 	names := vocabulary.Platform()
 	client, err := dynamic.NewForConfig(a.Config())
@@ -45,7 +53,7 @@ func start(t *testing.T) *apitest.API {
 		t.Fatal(err)
 	}
 	c, err := resourcequota.New(resourcequota.Config{Client: client, Metadata: metadata, Inventory: source,
-		Counter: quota.NewCounter(names), Log: slog.New(slog.DiscardHandler)})
+		Counter: quota.NewCounter(names), Clock: now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +112,24 @@ func TestCounts(t *testing.T) {
 		_ = unstructured.SetNestedMap(o.Object, map[string]any{"pods": "3"}, "spec", "hard")
 	})
 	status(t, in(quotas), "q", map[string]string{"pods": "3"}, map[string]string{"pods": "1"})
+}
+
+// TestLostPods: a pod that is being deleted counts until it must have stopped.
+func TestLostPods(t *testing.T) {
+	deleted := time.Now()
+	now := clocktesting.NewFakePassiveClock(deleted.Add(20 * time.Second))
+	a := startAt(t, now)
+	in := func(of apitest.Type) apitest.Objects { return a.Objects(t, of.GroupVersionResource, "here") }
+	for name, grace := range map[string]int64{"long": 60, "short": 30} {
+		in(pods).Create(map[string]any{"name": name, "deletionTimestamp": deleted.UTC().Format(time.RFC3339), "deletionGracePeriodSeconds": grace})
+	}
+	in(widgets).Create(map[string]any{"name": "w"})
+	limits := map[string]string{"pods": "9", "count/pods": "9", "count/widgets.example.com": "9"}
+	in(quotas).Create(map[string]any{"name": "q"}, map[string]any{"spec": map[string]any{"hard": map[string]any{"pods": "9", "count/pods": "9", "count/widgets.example.com": "9"}}})
+	status(t, in(quotas), "q", limits, map[string]string{"pods": "2", "count/pods": "2", "count/widgets.example.com": "1"})
+	now.SetTime(deleted.Add(40 * time.Second))
+	in(widgets).Delete("w", metav1.DeletePropagationBackground) // counts again
+	status(t, in(quotas), "q", limits, map[string]string{"pods": "1", "count/pods": "2", "count/widgets.example.com": "0"})
 }
 
 // TestQuotasAreCounted: quotas count themselves at once, in the order in which they are seen.

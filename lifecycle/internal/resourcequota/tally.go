@@ -3,6 +3,7 @@ package resourcequota
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +19,7 @@ import (
 type tally struct {
 	objects cache.SharedIndexInformer
 	item    func(object any) quota.Item
+	now     func() time.Time
 }
 
 // counted is an object in a tally.
@@ -28,11 +30,11 @@ type counted struct {
 
 // used sums up what counts in a quota of a namespace.
 func (t *tally) used(namespace string, q *quota.Quota) quota.Amounts {
-	sum := quota.Amounts{}
+	sum, now := quota.Amounts{}, t.now()
 	found, _ := t.objects.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 	for _, each := range found {
 		if item := t.item(each); item.In(q) {
-			sum = sum.Plus(item.Used)
+			sum = sum.Plus(item.At(now).Used)
 		}
 	}
 	return sum
@@ -62,7 +64,7 @@ func (c *Controller) startTally(ctx context.Context, gr resource.GroupResource) 
 	if gr == ofQuotas {
 		// A tally of its own could be behind the events that cause counts.
 		one, err := c.Counter.Read(gr, nil)
-		return &tally{c.seen, func(any) quota.Item { return one }}, err
+		return &tally{c.seen, func(any) quota.Item { return one }, c.Clock.Now}, err
 	}
 	served, err := c.Inventory.Read(ctx)
 	if err != nil {
@@ -76,7 +78,7 @@ func (c *Controller) startTally(ctx context.Context, gr resource.GroupResource) 
 		if quota.Weighs(gr) {
 			client = c.Client
 		}
-		t := &tally{worker.NewInformer(client.Resource(kind.GroupVersionResource), ""), func(o any) quota.Item { return o.(*counted).Item }}
+		t := &tally{worker.NewInformer(client.Resource(kind.GroupVersionResource), ""), func(o any) quota.Item { return o.(*counted).Item }, c.Clock.Now}
 		if err := c.prepare(t, gr); err != nil {
 			return nil, err
 		}
