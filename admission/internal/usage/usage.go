@@ -98,7 +98,10 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 			return err
 		}
 	}
-	known = slices.DeleteFunc(known, func(q quota.Quota) bool { return len(c.more(&q)) == 0 })
+	// The mirror may not have the status yet: what is stored decides which limits apply.
+	known = slices.DeleteFunc(known, func(q quota.Quota) bool {
+		return len(c.more(&q, q.Spec.Hard)) == 0 && len(c.more(&q, q.Status.Hard)) == 0
+	})
 	if len(known) == 0 {
 		return nil
 	}
@@ -169,16 +172,16 @@ type charging struct {
 	charge bool        // otherwise only check
 }
 
-// more returns what the request adds to the usage in a quota: all that the object counts for
-// if it was not in the quota before.
-func (c *charging) more(q *quota.Quota) quota.Amounts {
+// more returns what the request adds to the usage in a quota with some limits: all that the object
+// counts for if it was not in the quota before.
+func (c *charging) more(q *quota.Quota, hard quota.Amounts) quota.Amounts {
 	switch {
 	case !c.item.In(q):
 		return nil
 	case c.before != nil && c.before.In(q):
-		return c.item.Used.Beyond(c.before.Used).Of(q.Spec.Hard)
+		return c.item.Used.Beyond(c.before.Used).Of(hard)
 	}
-	return c.item.Used.Of(q.Spec.Hard)
+	return c.item.Used.Of(hard)
 }
 
 // chargeOne makes one charge and retries on conflicts. A quota that was deleted allows
@@ -206,7 +209,8 @@ func (p *Plugin) chargeOne(ctx context.Context, r *review.Review, c charging) er
 	})
 }
 
-// against returns status.used of a quota after the charge, nil if the quota does not apply.
+// against returns status.used of a quota after the charge, nil if the quota does not apply. The
+// limits are those of the status: a new quota, or limit, applies once its usage has been counted.
 func (c *charging) against(r *review.Review, stored services.Object) (quota.Amounts, error) {
 	q, err := Parse(stored)
 	if err != nil {
@@ -215,16 +219,15 @@ func (c *charging) against(r *review.Review, stored services.Object) (quota.Amou
 	if !c.item.In(&q) {
 		return nil, nil
 	}
-	if lacking := c.item.Lacking(q.Spec.Hard); len(lacking) > 0 {
+	if lacking := c.item.Lacking(q.Status.Hard); len(lacking) > 0 {
 		return nil, r.Forbid("failed quota: %s: must specify %s", c.name, strings.Join(lacking, ","))
 	}
-	more := c.more(&q)
+	more := c.more(&q, q.Status.Hard)
 	if len(more) == 0 {
 		return nil, nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(more)) {
-		_, limited := q.Status.Hard[name]
-		if _, counted := q.Status.Used[name]; !limited || !counted {
+		if _, counted := q.Status.Used[name]; !counted {
 			return nil, r.Forbid("status unknown for quota: %s, resources: %s", c.name, name)
 		}
 	}

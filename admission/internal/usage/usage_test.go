@@ -173,7 +173,8 @@ func TestResizesAreCharged(t *testing.T) {
 func TestCharges(t *testing.T) {
 	status := `hard: {requests.cpu: 2, pods: 5}, used: {requests.cpu: 1, pods: 1}`
 	c, replicas := cluster(t, manifest("a", `requests.cpu: 2, pods: 5`, status), manifest("b", `pods: 2`, `hard: {pods: 2}, used: {pods: 1}`),
-		manifest("new", `configmaps: 5`, ``), manifest("storage", `requests.storage: 3Gi`, `hard: {requests.storage: 3Gi}, used: {requests.storage: 1Gi}`))
+		manifest("new", `configmaps: 0, requests.memory: 0`, ``), manifest("changing", `secrets: 0, services: 0`, `hard: {services: 1}, used: {services: 0}`),
+		manifest("odd", `replicationcontrollers: 5`, `hard: {replicationcontrollers: 5}`), manifest("storage", `requests.storage: 3Gi`, `hard: {requests.storage: 3Gi}, used: {requests.storage: 1Gi}`))
 	pod := func(cpu string) string {
 		return `{"spec":{"containers":[{"resources":{"requests":{"cpu":"` + cpu + `"}}}]}}`
 	}
@@ -191,8 +192,12 @@ func TestCharges(t *testing.T) {
 		{"enough", request("pods", pod("1")), ""},
 		{"one too many", request("pods", pod("0")), "exceeded quota: b"},
 		{"a subresource", status2, ""},
-		{"a quota without a status", request("configmaps", `{}`), "status unknown for quota: new, resources: configmaps"},
-		{"a resource without a quota", request("secrets", `{}`), ""},
+		{"a quota that has not been counted", request("configmaps", `{}`), ""},
+		{"a limit that has not been counted", request("secrets", `{}`), ""},
+		{"a limit that was", request("services", `{}`), ""},
+		{"too many for a limit that was", request("services", `{}`), "exceeded quota: changing, requested: services=1, used: services=1, limited: services=1"},
+		{"a limit without usage", request("replicationcontrollers", `{}`), "status unknown for quota: odd, resources: replicationcontrollers"},
+		{"a resource without a quota", request("resourcequotas", `{}`), ""},
 		{"growing", resize, ""},
 	} {
 		err := replicas[0].Validate(t.Context(), review.New(x.request))
