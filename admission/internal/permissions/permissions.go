@@ -3,6 +3,7 @@
 package permissions
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"slices"
@@ -27,64 +28,137 @@ func Everything() []Rule {
 }
 
 // Lacking describes the permissions that the rules grant and the user does not hold, one
-// line for each resource with its verbs. It is empty if the user holds all of them.
-func Lacking(rules []Rule, held services.Rules) []string {
+// line for each resource with its verbs. It is empty if the user holds all of them. Of many
+// permissions it describes the first ones. The error is that of the context.
+func Lacking(ctx context.Context, rules []Rule, held services.Rules) ([]string, error) {
+	if long := longest(rules); len(long) > maxEntry {
+		return []string{fmt.Sprintf("the rules have an entry of %d bytes, %q, which is too long to check: the limit is %d", len(long), short(long), maxEntry)}, nil
+	}
 	many := combinations(rules)
 	if many > maxCombinations {
-		return []string{fmt.Sprintf("the rules combine into more than %d permissions, which are too many to check", maxCombinations)}
+		return []string{fmt.Sprintf("the rules combine into more than %d permissions, which are too many to check", maxCombinations)}, nil
 	}
-	if work := many * itemsOf(held); work > maxComparisons {
-		return []string{fmt.Sprintf("the rules and those of the user compare in more than %d ways, which are too many to check", maxComparisons)}
+	if work := many * weightOf(held); work > maxComparisons {
+		return []string{fmt.Sprintf("the rules and those of the user compare in more than %d ways, which are too many to check", maxComparisons)}, nil
 	}
-	verbs := map[resourceRef][]string{}
-	seen := map[permission]bool{}
-	var all []string
+	missing := missing{verbs: map[resourceRef][]string{}}
 	for _, r := range rules {
-		names := r.ResourceNames
-		if len(names) == 0 {
-			names = []string{""}
+		if err := missing.add(ctx, r, held); err != nil {
+			return nil, err
 		}
-		for _, verb := range r.Verbs {
-			for _, path := range r.NonResourceURLs {
-				if !holdsPath(held, verb, path) {
-					all = append(all, fmt.Sprintf("{NonResourceURLs:[%q], Verbs:[%q]}", path, verb))
-				}
-			}
-			for ref := range parts(r.APIGroups, r.Resources, names) {
-				if p := (permission{verb, ref}); !seen[p] && !holds(held, verb, ref) {
-					seen[p] = true
-					verbs[ref] = append(verbs[ref], verb)
-				}
-			}
+		if missing.full() {
+			break
 		}
 	}
-	for ref, missing := range verbs {
-		all = append(all, ref.describe(missing))
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return missing.lines(), nil
 }
 
-// permission is a verb on one resource.
-type permission struct {
-	verb string
-	ref  resourceRef
+const (
+	// maxEntry is the maximum length of an entry of a rule, in bytes. No name, path or verb of the
+	// API is as long.
+	maxEntry = 1024
+	// maxLines and maxVerbs bound the lines about missing permissions and the verbs of each, and
+	// maxPart the bytes of each entry there: the lines name combinations of entries, which are
+	// together many times the size of the rules.
+	maxLines = 100
+	maxVerbs = 16
+	maxPart  = 128
+)
+
+// longest returns the longest entry of rules.
+func longest(rules []Rule) (found string) {
+	for _, r := range rules {
+		for _, list := range [][]string{r.Verbs, r.APIGroups, r.Resources, r.ResourceNames, r.NonResourceURLs} {
+			for _, entry := range list {
+				if len(entry) > len(found) {
+					found = entry
+				}
+			}
+		}
+	}
+	return found
+}
+
+// short truncates an entry for a message.
+func short(entry string) string {
+	if len(entry) <= maxPart {
+		return entry
+	}
+	return strings.ToValidUTF8(entry[:maxPart], "") + "…"
+}
+
+// missing collects the permissions that the user does not hold.
+type missing struct {
+	verbs map[resourceRef][]string
+	paths []string // lines about non-resource paths
+}
+
+func (m *missing) full() bool { return len(m.verbs)+len(m.paths) > maxLines }
+
+// add adds what a rule grants and the user does not hold, until there is enough.
+func (m *missing) add(ctx context.Context, r Rule, held services.Rules) error {
+	names := r.ResourceNames
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	for _, path := range r.NonResourceURLs {
+		for _, verb := range r.Verbs {
+			if err := ctx.Err(); err != nil || m.full() {
+				return err
+			}
+			if !holdsPath(held, verb, path) {
+				m.paths = append(m.paths, fmt.Sprintf("{NonResourceURLs:[%q], Verbs:[%q]}", short(path), short(verb)))
+			}
+		}
+	}
+	for ref := range parts(r.APIGroups, r.Resources, names) {
+		for _, verb := range r.Verbs {
+			if err := ctx.Err(); err != nil || m.full() {
+				return err
+			}
+			if of := m.verbs[ref]; len(of) <= maxVerbs && !slices.Contains(of, verb) && !holds(held, verb, ref) {
+				m.verbs[ref] = append(of, verb)
+			}
+		}
+	}
+	return nil
+}
+
+// lines describes what is missing.
+func (m *missing) lines() []string {
+	all := m.paths
+	for ref, verbs := range m.verbs {
+		all = append(all, ref.describe(verbs))
+	}
+	slices.Sort(all)
+	if all = slices.Compact(all); len(all) > maxLines {
+		all = append(all[:maxLines:maxLines], "… and more, which were not compared")
+	}
+	return all
 }
 
 // maxComparisons bounds the permissions of a role times the list items of the writer's
 // rules, because each permission may be compared with all of them. It takes about a
-// second.
+// second, unless the request ends before.
 const maxComparisons = 200_000_000
 
-// itemsOf counts the list items of all rules that a user holds.
-func itemsOf(held services.Rules) (items int) {
+// weightOf counts the list items of all rules that a user holds. A long one counts more than once.
+func weightOf(held services.Rules) (weight int) {
 	for _, h := range held.Resource {
-		items += 1 + len(h.Verbs) + len(h.APIGroups) + len(h.Resources) + len(h.ResourceNames)
+		weight += 1 + weigh(h.Verbs) + weigh(h.APIGroups) + weigh(h.Resources) + weigh(h.ResourceNames)
 	}
 	for _, h := range held.NonResource {
-		items += 1 + len(h.Verbs) + len(h.Paths)
+		weight += 1 + weigh(h.Verbs) + weigh(h.Paths)
 	}
-	return items
+	return weight
+}
+
+// weigh counts the items of a list: one for each 64 bytes that are compared at most.
+func weigh(list []string) (weight int) {
+	for _, item := range list {
+		weight += 1 + min(len(item), maxEntry)/64
+	}
+	return weight
 }
 
 // maxCombinations bounds the permissions that the rules of a role grant: a rule of a few
@@ -128,9 +202,16 @@ type resourceRef struct{ group, kind, name string }
 func (ref resourceRef) describe(verbs []string) string {
 	name := ""
 	if ref.name != "" {
-		name = fmt.Sprintf("ResourceNames:[%q], ", ref.name)
+		name = fmt.Sprintf("ResourceNames:[%q], ", short(ref.name))
 	}
-	return fmt.Sprintf("{APIGroups:[%q], Resources:[%q], %sVerbs:%q}", ref.group, ref.kind, name, verbs)
+	shown := make([]string, min(len(verbs), maxVerbs), maxVerbs+1)
+	for i := range shown {
+		shown[i] = short(verbs[i])
+	}
+	if len(verbs) > maxVerbs {
+		shown = append(shown, "…")
+	}
+	return fmt.Sprintf("{APIGroups:[%q], Resources:[%q], %sVerbs:%q}", short(ref.group), short(ref.kind), name, shown)
 }
 
 func holds(held services.Rules, verb string, ref resourceRef) bool {

@@ -1,7 +1,12 @@
 package permissions
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -52,8 +57,8 @@ func TestCoversLikeUpstream(t *testing.T) {
 		if want {
 			covered++
 		}
-		if got := Lacking(role, held); (len(got) == 0) != want {
-			t.Fatalf("role %+v\nheld %+v\nlacks %q, upstream %+v", role, held, got, missing)
+		if got, err := Lacking(t.Context(), role, held); err != nil || (len(got) == 0) != want {
+			t.Fatalf("role %+v\nheld %+v\nlacks %q, %v, upstream %+v", role, held, got, err, missing)
 		}
 	}
 	if covered < rounds/20 || covered > rounds/2 {
@@ -63,4 +68,66 @@ func TestCoversLikeUpstream(t *testing.T) {
 
 func upstreamRule(r Rule) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames, NonResourceURLs: r.NonResourceURLs}
+}
+
+// TestLargeRoles describes what roles grant whose combinations are many times their size.
+func TestLargeRoles(t *testing.T) {
+	names := func(count, length int) (list []string) {
+		for i := range count {
+			list = append(list, fmt.Sprintf("%0*d", length, i))
+		}
+		return list
+	}
+	for _, x := range []struct {
+		name string
+		role Rule
+		want string // in the first or the last line
+	}{
+		{"one long group", Rule{Verbs: []string{"get"}, APIGroups: []string{strings.Repeat("a", 1_500_000)}, Resources: []string{"pods"}, ResourceNames: names(100_000, 1)},
+			"an entry of 1500000 bytes"},
+		{"one long path", Rule{Verbs: names(1000, 3), NonResourceURLs: []string{"/" + strings.Repeat("a", 1_500_000)}}, "an entry of 1500001 bytes"},
+		{"long groups", Rule{Verbs: []string{"get"}, APIGroups: names(10, maxEntry), Resources: []string{"pods"}, ResourceNames: names(10_000, 1)}, "… and more"},
+		{"long verbs", Rule{Verbs: names(1000, maxEntry), APIGroups: []string{""}, Resources: names(100, 1)}, `"…"]`},
+		{"long paths", Rule{Verbs: names(1000, 3), NonResourceURLs: names(100, maxEntry)}, "… and more"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			lines, err := Lacking(t.Context(), []Rule{x.role}, services.Rules{})
+			runtime.ReadMemStats(&after)
+			if err != nil || len(lines) == 0 || !strings.Contains(lines[0]+lines[len(lines)-1], x.want) {
+				t.Fatalf("%.200q, %v, want %q", lines, err, x.want)
+			}
+			if took := after.TotalAlloc - before.TotalAlloc; took > 16<<20 {
+				t.Errorf("took %d bytes", took)
+			}
+			if size := len(strings.Join(lines, "\n")); len(lines) > maxLines+1 || size > 512<<10 {
+				t.Errorf("%d lines of %d bytes", len(lines), size)
+			}
+		})
+	}
+}
+
+// TestLackingEndsWithTheRequest compares what the user holds, which ends when nobody waits for it.
+func TestLackingEndsWithTheRequest(t *testing.T) {
+	held := services.Rules{Resource: []services.ResourceRule{{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}}}
+	role := []Rule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}
+	if lines, err := Lacking(t.Context(), role, held); err != nil || len(lines) > 0 {
+		t.Fatalf("lacks %q, %v", lines, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Lacking(ended, role, held); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v after the request", err)
+	}
+}
+
+// TestLongRightsCountMore bounds what is compared by its bytes as well.
+func TestLongRightsCountMore(t *testing.T) {
+	with := func(group string) services.Rules {
+		return services.Rules{Resource: []services.ResourceRule{{Verbs: []string{"get"}, APIGroups: []string{group}, Resources: []string{"pods"}}}}
+	}
+	if few, many := weightOf(with("apps")), weightOf(with(strings.Repeat("a", maxEntry))); many < few+maxEntry/64 || many != weightOf(with(strings.Repeat("a", 10*maxEntry))) {
+		t.Errorf("a short group weighs %d, a long one %d", few, many)
+	}
 }

@@ -74,12 +74,20 @@ func (p grants) validate(ctx context.Context, r *review.Review) error {
 		return err
 	}
 	aggregates := given.AggregationRule != nil || before.AggregationRule != nil
-	if target.Verb == "escalate" && aggregates && len(permissions.Lacking(permissions.Everything(), held)) > 0 {
+	if target.Verb == "escalate" && aggregates {
 		// The rules also include roles that match the selectors later, so only a user with
 		// all permissions may set them.
-		return r.Forbid("must have cluster-admin privileges to use the aggregationRule")
+		if missing, err := permissions.Lacking(ctx, permissions.Everything(), held); err != nil {
+			return err
+		} else if len(missing) > 0 {
+			return r.Forbid("must have cluster-admin privileges to use the aggregationRule")
+		}
 	}
-	if missing := permissions.Lacking(rules, held); len(missing) > 0 {
+	missing, err := permissions.Lacking(ctx, rules, held)
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
 		return r.Forbid("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s",
 			r.User.Name, r.User.Groups, strings.Join(missing, "\n"))
 	}
