@@ -175,3 +175,20 @@ func TestPodSecurityPolicyRules(t *testing.T) {
 		}
 	}
 }
+
+// TestManyWrongGroupsAreBounded refuses a pod with many groups in a short text, under several policies.
+func TestManyWrongGroupsAreBounded(t *testing.T) {
+	c := cluster(t)
+	for _, name := range []string{"a", "b", "c"} {
+		putPolicy(t, c, name, with("supplementalGroups", `{rule: MustRunAs, ranges: [{min: 5, max: 9}]}`))
+	}
+	a := started(t, c, alone("PodSecurityPolicy")...)
+	groups := strings.Repeat("1,", 20_000) + "1"
+	_, err := a.Mutate(t.Context(), by("older", `{"securityContext":{"supplementalGroups":[`+groups+`]}}`))
+	if err == nil || !strings.Contains(err.Error(), "group 1 must be in the ranges") || !strings.HasSuffix(err.Error(), "and more") {
+		t.Fatalf("%.500v", err)
+	}
+	if size := len(err.Error()); size > 64<<10 {
+		t.Errorf("an error of %d bytes", size)
+	}
+}

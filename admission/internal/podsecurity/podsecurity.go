@@ -34,6 +34,14 @@ type verdict struct {
 	wrong  field.ErrorList // of the policies that may be used
 }
 
+// why describes what is wrong.
+func (v verdict) why() any {
+	if len(v.wrong) > maxWrong {
+		return fmt.Sprintf("%v and more", v.wrong[:maxWrong])
+	}
+	return v.wrong
+}
+
 // Mutate fills in what a policy says, preferably one that fills in nothing. It refuses
 // with Forbidden (403).
 func (p Plugin) Mutate(ctx context.Context, r *review.Review) error {
@@ -49,7 +57,7 @@ func (p Plugin) Mutate(ctx context.Context, r *review.Review) error {
 		return err
 	}
 	if v.pod == nil {
-		return r.Forbid("PodSecurityPolicy: unable to admit pod: %v", v.wrong)
+		return r.Forbid("PodSecurityPolicy: unable to admit pod: %v", v.why())
 	}
 	if v.pod.Annotations == nil {
 		v.pod.Annotations = map[string]string{}
@@ -83,7 +91,7 @@ func (p Plugin) Validate(ctx context.Context, r *review.Review) error {
 		return err
 	}
 	if v.pod == nil {
-		return r.Forbid("PodSecurityPolicy: unable to validate pod: %v", v.wrong)
+		return r.Forbid("PodSecurityPolicy: unable to validate pod: %v", v.why())
 	}
 	r.Annotate(map[string]string{p.audited("validate-policy"): v.policy})
 	return nil
@@ -135,7 +143,7 @@ func (p Plugin) judge(ctx context.Context, r *review.Review, pod *corev1.Pod, ch
 			return verdict{}, err
 		case !may:
 		case len(wrong) > 0:
-			refused.wrong = append(refused.wrong, wrong...)
+			refused.wrong = append(refused.wrong, wrong[:min(len(wrong), maxWrong+1-len(refused.wrong))]...)
 		case !changed:
 			return verdict{pod: c.pod, policy: name}, nil
 		default:

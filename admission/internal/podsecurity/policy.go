@@ -125,7 +125,10 @@ func (r rule) allows(id int64) bool {
 	return slices.ContainsFunc(r.Ranges, func(x idRange) bool { return x.Min <= id && id <= x.Max })
 }
 
-// groups checks group ids.
+// maxWrong bounds what one error lists: a pod can name a hundred thousand groups.
+const maxWrong = 100
+
+// groups checks group ids. It stops when it has found enough.
 func (r rule) groups(at *field.Path, ids []int64) (wrong field.ErrorList) {
 	if r.Rule == runAsAny {
 		return nil
@@ -135,7 +138,10 @@ func (r rule) groups(at *field.Path, ids []int64) (wrong field.ErrorList) {
 	}
 	for _, id := range ids {
 		if !r.allows(id) {
-			wrong = append(wrong, field.Invalid(at, ids, fmt.Sprintf("group %d must be in the ranges: %v", id, r.Ranges)))
+			wrong = append(wrong, field.Invalid(at, []int64{id}, fmt.Sprintf("group %d must be in the ranges: %v", id, r.Ranges)))
+		}
+		if len(wrong) > maxWrong {
+			break
 		}
 	}
 	return wrong
