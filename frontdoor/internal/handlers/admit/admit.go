@@ -211,7 +211,7 @@ func (r *Review) ask(ctx context.Context, o Object, half func(context.Context, s
 	r.call.time(time.Since(began), answer.Timings)
 	r.call.Warn(answer.Warnings...)
 	for key, value := range answer.AuditAnnotations {
-		r.call.request.Audit.Annotate(key, value)
+		r.call.request.Audit.Note(key, value)
 	}
 	return answer, err
 }

@@ -30,8 +30,9 @@ type Record struct {
 	Response *Capture
 
 	mu          sync.Mutex
-	annotations map[string]string
-	decided     string // the group of the annotations about the decision; empty if there is none
+	annotations map[string]string // of the front door
+	noted       map[string]string // of admission, whose plugins, webhooks and policies choose the keys
+	decided     string            // the group of the annotations about the decision; empty if there is none
 	decision    services.Decision
 }
 
@@ -43,13 +44,15 @@ func (a *Record) Decided(group string, d services.Decision) {
 	a.decided, a.decision = group, d
 }
 
-// ruleAnnotation and missAnnotation are the keys of the suite's own annotations.
+// ownGroup is the group of the suite's own annotations, ruleAnnotation and missAnnotation are
+// their keys.
 const (
-	ruleAnnotation = "authorization.portico.dev/rule"
-	missAnnotation = "authorization.portico.dev/nearest-miss"
+	ownGroup       = "authorization.portico.dev"
+	ruleAnnotation = ownGroup + "/rule"
+	missAnnotation = ownGroup + "/nearest-miss"
 )
 
-// Annotate adds an annotation. Values must not be confidential.
+// Annotate adds an annotation of the front door. Values must not be confidential.
 func (a *Record) Annotate(key, value string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -59,14 +62,39 @@ func (a *Record) Annotate(key, value string) {
 	a.annotations[key] = value
 }
 
+// Note adds an annotation of admission. The first value of a key is kept, as in Kubernetes. A webhook
+// or policy chooses its name, which is the group of its keys: it must not change what the front door
+// says, nor add to what is said about the decision of authz.
+func (a *Record) Note(key, value string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, has := a.noted[key]; has {
+		return
+	}
+	if a.noted == nil {
+		a.noted = map[string]string{}
+	}
+	a.noted[key] = value
+}
+
 // Annotations returns a copy of the annotations.
 func (a *Record) Annotations() map[string]string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.decided == "" {
-		return maps.Clone(a.annotations)
+	if a.decided == "" && len(a.annotations)+len(a.noted) == 0 {
+		return nil
 	}
-	all := map[string]string{a.decided + "/decision": "forbid", a.decided + "/reason": a.decision.Reason}
+	all := map[string]string{}
+	for key, value := range a.noted {
+		if group, _, _ := strings.Cut(key, "/"); group != ownGroup && group != a.decided {
+			all[key] = value
+		}
+	}
+	maps.Copy(all, a.annotations)
+	if a.decided == "" {
+		return all
+	}
+	all[a.decided+"/decision"], all[a.decided+"/reason"] = "forbid", a.decision.Reason
 	if a.decision.Allowed {
 		all[a.decided+"/decision"] = "allow"
 	}
@@ -76,7 +104,6 @@ func (a *Record) Annotations() map[string]string {
 	if a.decision.Miss != "" {
 		all[missAnnotation] = a.decision.Miss
 	}
-	maps.Copy(all, a.annotations)
 	return all
 }
 

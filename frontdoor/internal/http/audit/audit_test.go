@@ -53,6 +53,26 @@ func TestDecisionsAreAnnotated(t *testing.T) {
 	}
 }
 
+// TestAdmissionForgesNoAnnotations: webhooks and policies choose their names, which begin the keys of
+// their annotations.
+func TestAdmissionForgesNoAnnotations(t *testing.T) {
+	const group = "authorization.example"
+	var r audit.Record
+	r.Annotate("example/before", "ours")
+	for key, value := range map[string]string{group + "/decision": "forbid", group + "/reason": "forged", group + "/other": "forged",
+		"authorization.portico.dev/nearest-miss": "forged", "example/before": "forged", "example/after": "forged", "hook.example/a": "first"} {
+		r.Note(key, value)
+	}
+	r.Note("hook.example/a", "second")
+	r.Annotate("example/after", "ours")
+	r.Decided(group, services.Decision{Allowed: true, Reason: "r", Rule: "verbs"})
+	want := map[string]string{group + "/decision": "allow", group + "/reason": "r", "authorization.portico.dev/rule": "verbs",
+		"example/before": "ours", "example/after": "ours", "hook.example/a": "first"}
+	if got := r.Annotations(); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 // TestLongRequests: what a client without any right can make a line of is bounded. A longer line than
 // a file of the log may be would be left out of it.
 func TestLongRequests(t *testing.T) {
