@@ -1,11 +1,16 @@
 package strain
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/portico-platform/portico/deploy/attack"
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
@@ -19,6 +24,7 @@ func weights() []attack.Trial {
 		{Name: "ManyWarnings", Finding: "B6", Run: manyWarnings},
 		{Name: "AmplifiedDefaults", Finding: "B7", Run: amplifiedDefaults},
 		{Name: "Bombs", Finding: "D", Run: bombs},
+		{Name: "ProtobufBodies", Finding: "D", Run: protobufBodies},
 	}
 }
 
@@ -210,5 +216,30 @@ func bombs(ctx context.Context, t *attack.Target) error {
 			}
 		}
 		return ctx.Err()
+	})
+}
+
+// protobufBodies sends pods with many empty containers in Protobuf, all at once: each body takes
+// hundreds of times its bytes when it is decoded, and one user must not have many decoded at a time.
+func protobufBodies(ctx context.Context, t *attack.Target) error {
+	mallory, err := t.User(ctx, attack.Rule("create", "", "pods"))
+	if err != nil {
+		return err
+	}
+	field := func(number protowire.Number, value []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), value)
+	}
+	pod := field(2, bytes.Repeat(field(2, nil), 80_000)) // spec.containers
+	body := "k8s\x00" + string(slices.Concat(field(1, slices.Concat(field(1, []byte("v1")), field(2, []byte("Pod")))), field(2, pod)))
+	r := cluster.Request{Method: http.MethodPost, Path: "/api/v1/namespaces/" + mallory.Namespace + "/pods?dryRun=All",
+		Type: t.Admin.Vocabulary.Protobuf, Body: body}
+	return attack.Modest(t, 800<<20, func() error {
+		var group errgroup.Group
+		for range attack.Count(t, 20, 60) {
+			group.Go(func() error {
+				return attack.Expect(ctx, mallory.Actor, r, append(regular(), http.StatusTooManyRequests)...)
+			})
+		}
+		return group.Wait()
 	})
 }

@@ -4,8 +4,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"net/http"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portico-platform/portico/frontdoor/internal/wire"
+	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -17,7 +22,7 @@ func FuzzDeleteOptions(f *testing.F) {
 	types := []string{"application/json", "application/yaml", media}
 	f.Add(0, []byte(`{"apiVersion":"v1","kind":"DeleteOptions","gracePeriodSeconds":5}`))
 	f.Fuzz(func(t *testing.T, which int, body []byte) {
-		options, err := codec.DeleteOptions(types[uint(which)%3], body)
+		options, err := codec.DeleteOptions(types[uint(which)%3], body, nil)
 		if err != nil {
 			if s := services.AsStatus(err); s.Code != 400 {
 				t.Errorf("%d: %v", s.Code, err)
@@ -44,11 +49,38 @@ func TestCompressedBodiesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, contentType := range []string{"", "application/json", "application/yaml", media} {
-		if _, err := codec.Decode(contentType, packed.Bytes(), configMaps); !services.IsReason(err, services.ReasonBadRequest) {
+		if _, err := codec.Decode(contentType, packed.Bytes(), configMaps, nil); !services.IsReason(err, services.ReasonBadRequest) {
 			t.Errorf("%q: an object: %v", contentType, err)
 		}
-		if _, err := codec.DeleteOptions(contentType, packed.Bytes()); !services.IsReason(err, services.ReasonBadRequest) {
+		if _, err := codec.DeleteOptions(contentType, packed.Bytes(), nil); !services.IsReason(err, services.ReasonBadRequest) {
 			t.Errorf("%q: options: %v", contentType, err)
+		}
+	}
+}
+
+// TestBodiesAreCharged: bodies that are no text are charged before they are decoded, whatever they are
+// for. The error is that of the charge.
+func TestBodiesAreCharged(t *testing.T) {
+	codec := withCBOR()
+	many := append([]byte{0xa1, 0x61, 'a', 0x9f}, bytes.Repeat([]byte{0xa0}, 100_000)...) // empty maps
+	many = append(many, 0xff)
+	options := protobuf.AppendEnvelope(nil, schema.GroupVersionKind{Version: "v1", Kind: "DeleteOptions"}, bytes.Repeat([]byte{5<<3 | 2, 0}, 50_000))
+	for what, decode := range map[string]func(wire.Charge) error{
+		"an object": func(c wire.Charge) error { _, err := codec.Decode("application/cbor", many, configMaps, c); return err },
+		"an apply":  func(c wire.Charge) error { _, err := codec.Apply(many, c); return err },
+		"options":   func(c wire.Charge) error { _, err := codec.DeleteOptions("application/cbor", many, c); return err },
+		"Protobuf options": func(c wire.Charge) error {
+			_, err := codec.DeleteOptions(vocabulary.Platform().Protobuf, options, c)
+			return err
+		},
+	} {
+		charged := 0
+		err := decode(func(n int) error {
+			charged += n
+			return &services.Status{Code: http.StatusTooManyRequests, Reason: services.ReasonTooManyRequests, Message: "too much"}
+		})
+		if !services.IsReason(err, services.ReasonTooManyRequests) || charged < 1<<20 {
+			t.Errorf("%s: charged %d, %v", what, charged, err)
 		}
 	}
 }

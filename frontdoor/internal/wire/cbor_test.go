@@ -107,10 +107,10 @@ func TestCBORIsOff(t *testing.T) {
 	if form, err := codec.Negotiate(request("application/cbor;q=1,application/json;q=0.9", ""), configMaps, wire.Object); err != nil || form.Media != wire.JSON {
 		t.Errorf("a response with an alternative: %+v, %v", form, err)
 	}
-	if _, err := codec.Decode("application/cbor", []byte{0xa0}, configMaps); !services.IsReason(err, services.ReasonUnsupportedMediaType) {
+	if _, err := codec.Decode("application/cbor", []byte{0xa0}, configMaps, nil); !services.IsReason(err, services.ReasonUnsupportedMediaType) {
 		t.Errorf("a body: %v", err)
 	}
-	if _, err := codec.Apply([]byte{0xa0}); !services.IsReason(err, services.ReasonUnsupportedMediaType) {
+	if _, err := codec.Apply([]byte{0xa0}, nil); !services.IsReason(err, services.ReasonUnsupportedMediaType) {
 		t.Errorf("an apply: %v", err)
 	}
 }
@@ -151,12 +151,12 @@ func TestDecodeCBOR(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		got, err := ours.Decode(body)
+		got, err := ours.Decode(body, nil)
 		if c.want == "" {
 			if err == nil {
 				t.Errorf("%s: %v", name, got)
 			}
-			if _, err := withCBOR().Decode("application/cbor", body, configMaps); !services.IsReason(err, services.ReasonBadRequest) && !services.IsReason(err, services.ReasonRequestEntityTooLarge) {
+			if _, err := withCBOR().Decode("application/cbor", body, configMaps, nil); !services.IsReason(err, services.ReasonBadRequest) && !services.IsReason(err, services.ReasonRequestEntityTooLarge) {
 				t.Errorf("%s: %v", name, err)
 			}
 			continue
@@ -169,7 +169,7 @@ func TestDecodeCBOR(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := withCBOR().DeleteOptions("application/cbor", options); err != nil || *got.PropagationPolicy != "Foreground" {
+	if got, err := withCBOR().DeleteOptions("application/cbor", options, nil); err != nil || *got.PropagationPolicy != "Foreground" {
 		t.Errorf("options of a deletion: %+v, %v", got, err)
 	}
 }
@@ -184,7 +184,7 @@ func FuzzCBOR(f *testing.F) {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		plain, err := ours.JSON(body)
+		plain, err := ours.JSON(body, nil)
 		if err != nil {
 			return
 		}
@@ -192,7 +192,7 @@ func FuzzCBOR(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s: %v", plain, err)
 		}
-		if again, err := ours.JSON(encoded); err != nil || !bytes.Equal(again, plain) {
+		if again, err := ours.JSON(encoded, nil); err != nil || !bytes.Equal(again, plain) {
 			t.Errorf("%s becomes %s, %v", plain, again, err)
 		}
 	})

@@ -33,11 +33,16 @@ type Body struct {
 	JSON []byte
 }
 
+// Charge reserves the memory that decoding a body takes besides its bytes. Its error refuses the
+// request before the body is decoded. It may be nil.
+type Charge func(bytes int) error
+
 // Decode decodes the body of a request. The object must be of the type, of which only
 // Group, Version and Kind are used. An empty content type means JSON. It returns
 // UnsupportedMediaType (415) for other media types than the accepted ones, and BadRequest
-// (400) for a body that cannot be decoded or is of another kind.
-func (c *Codec) Decode(contentType string, body []byte, t *catalogue.Type) (Body, error) {
+// (400) for a body that cannot be decoded or is of another kind. Text is not charged: its parts
+// are counted when it is received.
+func (c *Codec) Decode(contentType string, body []byte, t *catalogue.Type, charge Charge) (Body, error) {
 	kind := kindOf(t)
 	media, err := c.bodyMedia(contentType, kind)
 	if err != nil {
@@ -46,9 +51,9 @@ func (c *Codec) Decode(contentType string, body []byte, t *catalogue.Type) (Body
 	var b Body
 	switch media {
 	case Protobuf:
-		b, err = c.decodeProtobuf(body, kind)
+		b, err = c.decodeProtobuf(body, kind, charge)
 	case CBOR:
-		b.Object, err = cbor.Decode(body)
+		b.Object, err = cbor.Decode(body, charge)
 	default:
 		b, err = decodeText(media, body)
 	}
@@ -89,9 +94,13 @@ func DecodeText(media Media, body []byte) (Body, error) {
 	return b, nil
 }
 
+// perOptionByte is what each byte of DeleteOptions in Protobuf takes: two are an empty string, in a
+// list that grows by copies.
+const perOptionByte = 16
+
 // DeleteOptions decodes the body of a DELETE; an empty one means default options. Errors
 // are those of Decode.
-func (c *Codec) DeleteOptions(contentType string, body []byte) (*metav1.DeleteOptions, error) {
+func (c *Codec) DeleteOptions(contentType string, body []byte, charge Charge) (*metav1.DeleteOptions, error) {
 	options := &metav1.DeleteOptions{}
 	if len(body) == 0 {
 		return options, nil
@@ -103,7 +112,10 @@ func (c *Codec) DeleteOptions(contentType string, body []byte) (*metav1.DeleteOp
 	}
 	if media == Protobuf {
 		var envelope protobuf.Envelope
-		if envelope, err = protobuf.OpenEnvelope(body); err == nil {
+		if envelope, err = protobuf.OpenEnvelope(body); err == nil && charge != nil {
+			err = charge(perOptionByte * len(envelope.Raw))
+		}
+		if err == nil {
 			options.Kind = envelope.Kind.Kind
 			err = options.Unmarshal(envelope.Raw)
 		}
@@ -112,13 +124,17 @@ func (c *Codec) DeleteOptions(contentType string, body []byte) (*metav1.DeleteOp
 		case YAML:
 			body, _, err = layout.FromYAML(body)
 		case CBOR:
-			body, err = cbor.JSON(body)
+			body, err = cbor.JSON(body, charge)
 		}
 		if err == nil {
 			err = json.UnmarshalCaseSensitivePreserveInts(body, options)
 		}
 	}
-	if err != nil {
+	var status *services.Status
+	switch {
+	case errors.As(err, &status):
+		return nil, err
+	case err != nil:
 		return nil, services.BadRequest("%v", err)
 	}
 	if options.Kind != "" && options.Kind != kind.Kind {
@@ -191,7 +207,7 @@ func decodeText(media Media, body []byte) (Body, error) {
 	return b, nil
 }
 
-func (c *Codec) decodeProtobuf(body []byte, kind schema.GroupVersionKind) (Body, error) {
+func (c *Codec) decodeProtobuf(body []byte, kind schema.GroupVersionKind, charge Charge) (Body, error) {
 	envelope, err := protobuf.OpenEnvelope(body)
 	if err != nil {
 		return Body{}, err
@@ -212,7 +228,7 @@ func (c *Codec) decodeProtobuf(body []byte, kind schema.GroupVersionKind) (Body,
 	if err != nil {
 		return Body{}, err
 	}
-	object, err := messages.Decode(envelope.Raw)
+	object, err := messages.Decode(envelope.Raw, charge)
 	if err == nil {
 		err = tree.CheckValue(object) // nested raw JSON can have any depth
 	}

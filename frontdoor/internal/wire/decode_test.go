@@ -42,13 +42,13 @@ func TestDecode(t *testing.T) {
 		"application/yaml":                "kind: ConfigMap\napiVersion: v1\nmetadata: {name: a, generation: 7}\ndata:\n  k: v\n",
 		media:                             envelope(t, configMapKind, text),
 	} {
-		b, err := codec.Decode(contentType, []byte(body), configMaps)
+		b, err := codec.Decode(contentType, []byte(body), configMaps, nil)
 		if err != nil || !reflect.DeepEqual(b.Object, want) || len(b.Strict) != 0 {
 			t.Errorf("%s: %v, %v", contentType, b, err)
 		}
 	}
 	inside := "k8s\x00\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12" + string(rune(len(text))) + text + "\x22\x10application/json"
-	if b, err := codec.Decode(media, []byte(inside), configMaps); err != nil || !reflect.DeepEqual(b.Object, want) {
+	if b, err := codec.Decode(media, []byte(inside), configMaps, nil); err != nil || !reflect.DeepEqual(b.Object, want) {
 		t.Errorf("JSON in an envelope: %v, %v", b, err)
 	}
 }
@@ -74,12 +74,12 @@ func TestDecodeRefuses(t *testing.T) {
 		{media, envelope(t, schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, "{}"), services.ReasonBadRequest, "Secret in version"},
 		{media, string(protobuf.AppendEnvelope(nil, configMapKind, []byte("\xff"))), services.ReasonBadRequest, "must be of type ConfigMap"},
 	} {
-		_, err := codec.Decode(c.contentType, []byte(c.body), configMaps)
+		_, err := codec.Decode(c.contentType, []byte(c.body), configMaps, nil)
 		if !services.IsReason(err, c.reason) || !strings.Contains(err.Error(), c.message) {
 			t.Errorf("%s %q: %v; want %s %q", c.contentType, c.body, err, c.reason, c.message)
 		}
 	}
-	if _, err := codec.Decode(media, []byte("k8s\x00"), widgets); !services.IsReason(err, services.ReasonUnsupportedMediaType) {
+	if _, err := codec.Decode(media, []byte("k8s\x00"), widgets, nil); !services.IsReason(err, services.ReasonUnsupportedMediaType) {
 		t.Errorf("Protobuf of a custom type: %v", err)
 	}
 }
@@ -97,7 +97,7 @@ func TestDecodeWithoutKind(t *testing.T) {
 		{"", `{"data":{"k":"1"}}`}, {"", `{"kind":"ConfigMap","data":{"k":"1"}}`}, {"", `{"kind":"","apiVersion":null,"data":{"k":"1"}}`},
 		{"application/yaml", "data:\n  k: \"1\"\n"}, {media, nameless},
 	} {
-		b, err := codec.Decode(c.contentType, []byte(c.body), configMaps)
+		b, err := codec.Decode(c.contentType, []byte(c.body), configMaps, nil)
 		delete(b.Object, "metadata") // always present in Protobuf
 		if err != nil || !reflect.DeepEqual(b.Object, want) {
 			t.Errorf("%s %q: %v, %v", c.contentType, c.body, b.Object, err)
@@ -106,7 +106,7 @@ func TestDecodeWithoutKind(t *testing.T) {
 	for body, message := range map[string]string{
 		`{"apiVersion":"example.com/v1"}`: "Object 'Kind' is missing", `{"kind":"Widget"}`: "Object 'apiVersion' is missing",
 	} {
-		if _, err := codec.Decode("", []byte(body), widgets); err == nil || !strings.Contains(err.Error(), message) {
+		if _, err := codec.Decode("", []byte(body), widgets, nil); err == nil || !strings.Contains(err.Error(), message) {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
@@ -118,7 +118,7 @@ func TestDecodeStrict(t *testing.T) {
 		"application/json": `{"kind":"ConfigMap","apiVersion":"v1","data":{"k":"1","k":"2"}}`,
 		"application/yaml": "kind: ConfigMap\napiVersion: v1\ndata:\n  k: \"1\"\n  k: \"2\"\n",
 	} {
-		b, err := codec.Decode(contentType, []byte(body), configMaps)
+		b, err := codec.Decode(contentType, []byte(body), configMaps, nil)
 		if err != nil || len(b.Strict) != 1 || !strings.Contains(b.Strict[0], `"`) || b.Object["data"].(map[string]any)["k"] != "2" {
 			t.Errorf("%s: %v, %v", contentType, b, err)
 		}
@@ -153,20 +153,20 @@ func TestDeleteOptions(t *testing.T) {
 		"application/yaml": "gracePeriodSeconds: 5",
 		media:              envelope(t, kind, `{"gracePeriodSeconds":5}`),
 	} {
-		o, err := codec.DeleteOptions(contentType, []byte(body))
+		o, err := codec.DeleteOptions(contentType, []byte(body), nil)
 		if err != nil || o.GracePeriodSeconds == nil || *o.GracePeriodSeconds != 5 {
 			t.Errorf("%s: %v, %v", contentType, o, err)
 		}
 	}
-	if o, err := codec.DeleteOptions("", nil); err != nil || o == nil {
+	if o, err := codec.DeleteOptions("", nil, nil); err != nil || o == nil {
 		t.Errorf("no body: %v, %v", o, err)
 	}
 	for _, body := range []string{"{", `{"kind":"Pod"}`, `{"gracePeriodSeconds":"x"}`} {
-		if _, err := codec.DeleteOptions("", []byte(body)); !services.IsReason(err, services.ReasonBadRequest) {
+		if _, err := codec.DeleteOptions("", []byte(body), nil); !services.IsReason(err, services.ReasonBadRequest) {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
-	if _, err := codec.DeleteOptions("text/plain", []byte("x")); !services.IsReason(err, services.ReasonUnsupportedMediaType) {
+	if _, err := codec.DeleteOptions("text/plain", []byte("x"), nil); !services.IsReason(err, services.ReasonUnsupportedMediaType) {
 		t.Errorf("text: %v", err)
 	}
 }
@@ -182,7 +182,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(1, []byte("kind: ConfigMap\napiVersion: v1\nx: &a [*a, !!binary AA==, 0x1F, 1_000, .inf]\n"))
 	f.Add(2, []byte(envelope(f, configMapKind, text)))
 	f.Fuzz(func(t *testing.T, which int, body []byte) {
-		b, err := codec.Decode(types[uint(which)%3], body, configMaps)
+		b, err := codec.Decode(types[uint(which)%3], body, configMaps, nil)
 		if err != nil {
 			if s := services.AsStatus(err); s.Code != 400 {
 				t.Errorf("%d: %v", s.Code, err)

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"errors"
 	"mime"
 	"net/http"
 	"strings"
@@ -16,7 +17,7 @@ import (
 )
 
 // Text returns a body of any kind, such as a list, a patch or options, as JSON. It does not
-// check bodies that are JSON already.
+// check bodies that are JSON already. It is for bodies that a request has been charged for.
 func (c *Codec) Text(contentType string, body []byte) ([]byte, error) {
 	media, _, err := mime.ParseMediaType(contentType)
 	switch {
@@ -28,7 +29,7 @@ func (c *Codec) Text(contentType string, body []byte) ([]byte, error) {
 		text, _, err := layout.FromYAML(body)
 		return text, err
 	case c.cbor && strings.HasSuffix(media, "cbor"):
-		return cbor.JSON(body)
+		return cbor.JSON(body, nil)
 	case media != c.vocabulary.Protobuf:
 		return body, nil
 	}
@@ -37,7 +38,7 @@ func (c *Codec) Text(contentType string, body []byte) ([]byte, error) {
 		return nil, err
 	}
 	kind := envelope.Kind
-	decoded, err := c.Decode(contentType, body, &catalogue.Type{Group: kind.Group, Version: kind.Version, Kind: kind.Kind})
+	decoded, err := c.Decode(contentType, body, &catalogue.Type{Group: kind.Group, Version: kind.Version, Kind: kind.Kind}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -47,15 +48,16 @@ func (c *Codec) Text(contentType string, body []byte) ([]byte, error) {
 // Apply returns the body of an apply in CBOR as JSON, which is an apply in YAML. It returns
 // UnsupportedMediaType (415) if that encoding is off, and BadRequest (400) if the body cannot
 // be decoded.
-func (c *Codec) Apply(body []byte) ([]byte, error) {
+func (c *Codec) Apply(body []byte, charge Charge) ([]byte, error) {
 	if !c.cbor {
 		return nil, &services.Status{Code: http.StatusUnsupportedMediaType, Reason: services.ReasonUnsupportedMediaType, Message: "415: Unsupported Media Type"}
 	}
-	plain, err := cbor.JSON(body)
-	if err != nil {
+	plain, err := cbor.JSON(body, charge)
+	var status *services.Status
+	if err != nil && !errors.As(err, &status) {
 		return nil, limit.Deep(err, services.BadRequest("error decoding patch: %v", err))
 	}
-	return plain, nil
+	return plain, err
 }
 
 // StatusText returns a Status as JSON.

@@ -88,7 +88,7 @@ func (h *Handlers) readObject(w http.ResponseWriter, r *request.Request, validat
 	if err != nil {
 		return nil, err
 	}
-	body, err := h.Codec.Decode(r.Header.Get("Content-Type"), sent, r.Type)
+	body, err := h.Codec.Decode(r.Header.Get("Content-Type"), sent, r.Type, r.Charge)
 	if err != nil {
 		return nil, err
 	}

@@ -83,7 +83,7 @@ func (h *Handlers) read(w http.ResponseWriter, r *request.Request, types ...*cat
 	a := &action{Request: r, options: options, admission: admit.Write(h.Admission, r, options)}
 	var body wire.Body
 	for _, a.bodyType = range types {
-		if body, err = h.Codec.Decode(r.Header.Get("Content-Type"), sent, a.bodyType); err == nil {
+		if body, err = h.Codec.Decode(r.Header.Get("Content-Type"), sent, a.bodyType, r.Charge); err == nil {
 			break
 		}
 	}

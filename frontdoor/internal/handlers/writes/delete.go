@@ -133,7 +133,7 @@ func (h *Handlers) readDeletion(w http.ResponseWriter, r *request.Request) (*del
 		return nil, err
 	}
 	x := &deletion{Request: r, now: time.Now()}
-	if x.options, err = h.Codec.DeleteOptions(r.Header.Get("Content-Type"), body); err != nil {
+	if x.options, err = h.Codec.DeleteOptions(r.Header.Get("Content-Type"), body, r.Charge); err != nil {
 		return nil, err
 	}
 	if len(body) == 0 {

@@ -83,11 +83,11 @@ func (h *Handlers) readRequest(rw http.ResponseWriter, r *request.Request) (*wri
 		w.unconditional = true
 		if w.mediaType == request.MediaTypeApplyCBOR {
 			w.mediaType = fieldmanager.MediaTypeApply
-			w.raw, err = h.Codec.Apply(w.raw)
+			w.raw, err = h.Codec.Apply(w.raw, r.Charge)
 		}
 		return w, err
 	}
-	if w.body, err = h.Codec.Decode(r.Header.Get("Content-Type"), w.raw, w.bodyType); err != nil {
+	if w.body, err = h.Codec.Decode(r.Header.Get("Content-Type"), w.raw, w.bodyType, r.Charge); err != nil {
 		return nil, err
 	}
 	if err = strategy.CheckIdentity(w.body.Object, w.bodyType); err != nil {
@@ -106,7 +106,7 @@ func (h *Handlers) takeBody(w *writeRequest) (body wire.Body, err error) {
 	}
 	body, w.body = w.body, wire.Body{}
 	if body.Object == nil {
-		body, err = h.Codec.Decode(w.req.Header.Get("Content-Type"), w.raw, w.bodyType)
+		body, err = h.Codec.Decode(w.req.Header.Get("Content-Type"), w.raw, w.bodyType, nil) // charged by the first
 	}
 	return body, err
 }

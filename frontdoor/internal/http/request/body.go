@@ -27,6 +27,9 @@ const (
 	light     = 64 << 10
 	perPart   = 128
 	mostParts = 16 << 20 / perPart
+	// mostDecoded is what is charged at most for decoding a body that is no text, for the same
+	// reason: with the body and its parts it is less than a user's share.
+	mostDecoded = 40 << 20
 )
 
 // weight returns the memory that decoding a body takes besides its bytes.
@@ -80,6 +83,16 @@ func (r *Request) Receive(w http.ResponseWriter, memory *inflight.Bytes) {
 		}
 		read = append(make([]byte, 0, size), read...)
 	}
+}
+
+// Charge reserves the memory that decoding the body takes besides its bytes: that of a body that is
+// no text, whose parts are not known before. It returns TooManyRequests (429) if the user's requests
+// in flight hold too many bytes.
+func (r *Request) Charge(n int) error {
+	if r.memory == nil {
+		return nil
+	}
+	return r.grow(r.Requester(), min(n, mostDecoded))
 }
 
 func (r *Request) grow(who inflight.Requester, n int) error {

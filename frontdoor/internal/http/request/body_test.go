@@ -52,3 +52,31 @@ func TestBodiesAreWeighed(t *testing.T) {
 		}
 	}
 }
+
+// TestDecodingIsCharged: a user can have one body decoded at once that takes as much as possible, and
+// always has one. Without a limiter nothing is charged.
+func TestDecodingIsCharged(t *testing.T) {
+	memory := inflight.NewBytes(256 << 20)
+	received := func() *Request {
+		r := &Request{Request: httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("\n", BodyLimit))), Verb: "create",
+			User: services.UserInfo{Name: "mallory"}}
+		r.Receive(httptest.NewRecorder(), memory)
+		return r
+	}
+	first := received()
+	if err := first.Charge(1 << 40); err != nil {
+		t.Fatalf("the first: %v", err)
+	}
+	second := &Request{Request: httptest.NewRequest(http.MethodPost, "/", strings.NewReader("x")), Verb: "create", User: first.User}
+	second.Receive(httptest.NewRecorder(), memory)
+	if err := second.Charge(32 << 20); !services.IsReason(err, services.ReasonTooManyRequests) {
+		t.Errorf("a second at once: %v", err)
+	}
+	first.Memory.Release()
+	if err := second.Charge(32 << 20); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+	if err := (&Request{}).Charge(1 << 40); err != nil {
+		t.Errorf("without a limiter: %v", err)
+	}
+}

@@ -22,8 +22,13 @@ const (
 )
 
 // maxItems is how many values a body can have. Without it, one byte could become an empty map
-// in memory.
-const maxItems = 1 << 20
+// in memory. perItem is what a value takes in memory at least, in bytes; bodies of lightItems take
+// little.
+const (
+	maxItems   = 1 << 20
+	perItem    = 128
+	lightItems = 4 << 10
+)
 
 const (
 	beginMap, beginArray = 0xbf, 0x9f // of no declared length
@@ -68,9 +73,9 @@ func AppendListHead(dst, head []byte) ([]byte, error) {
 // AppendListEnd appends the end of a list.
 func AppendListEnd(dst []byte) []byte { return append(dst, end, end) }
 
-// JSON returns a body as JSON. Errors are those of Decode.
-func JSON(body []byte) ([]byte, error) {
-	object, err := Decode(body)
+// JSON returns a body as JSON. Errors and charge are those of Decode.
+func JSON(body []byte, charge func(int) error) ([]byte, error) {
+	object, err := Decode(body, charge)
 	if err != nil {
 		return nil, err
 	}
@@ -79,9 +84,15 @@ func JSON(body []byte) ([]byte, error) {
 
 // Decode decodes a body that is an object; integers are int64. Besides what is no CBOR, the
 // error can be about a member that is there twice, a string that is no UTF-8, a number that
-// JSON does not have, too many values, or a depth for which tree has its own error.
-func Decode(body []byte) (map[string]any, error) {
-	if err := checkItems(body); err != nil {
+// JSON does not have, too many values, or a depth for which tree has its own error. charge is
+// called before with the memory that decoding a large body takes, in bytes; its error is returned.
+// It may be nil.
+func Decode(body []byte, charge func(int) error) (map[string]any, error) {
+	items, err := countItems(body)
+	if err == nil && items > lightItems && charge != nil {
+		err = charge(items * perItem)
+	}
+	if err != nil {
 		return nil, err
 	}
 	var object map[string]any
@@ -97,18 +108,18 @@ func Decode(body []byte) (map[string]any, error) {
 	return object, checkText(object)
 }
 
-// checkItems counts the heads of values. It does not check how they are nested.
-func checkItems(body []byte) error {
+// countItems counts the heads of values. It does not check how they are nested.
+func countItems(body []byte) (items int, err error) {
 	const byteString, textString = 2, 3
-	for items := 0; len(body) > 0; items++ {
+	for ; len(body) > 0; items++ {
 		if items == maxItems {
-			return fmt.Errorf("cbor: more than %d values", maxItems)
+			return items, fmt.Errorf("cbor: more than %d values", maxItems)
 		}
 		major, argument, size := body[0]>>5, uint64(body[0]&0x1f), 1
 		if n := int(argument) - 24; n >= 0 && n < 4 { // the argument is in 1, 2, 4 or 8 bytes
 			size += 1 << n
 			if len(body) < size {
-				return nil // the decoder says what is wrong
+				return items, nil // the decoder says what is wrong
 			}
 			var wide [8]byte
 			copy(wide[8-1<<n:], body[1:size])
@@ -121,7 +132,7 @@ func checkItems(body []byte) error {
 			body = body[min(argument, uint64(len(body))):]
 		}
 	}
-	return nil
+	return items, nil
 }
 
 // checkText returns an error if a string is no UTF-8: byte strings are strings too.

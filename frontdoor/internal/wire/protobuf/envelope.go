@@ -114,6 +114,16 @@ func (e *Envelope) openTypeMeta(typeMeta []byte) error {
 
 // fields visits the length-delimited fields of a message.
 func fields(message []byte, visit func(protowire.Number, []byte) error) error {
+	return values(message, func(n protowire.Number, kind protowire.Type, value []byte) error {
+		if kind != protowire.BytesType {
+			return nil
+		}
+		return visit(n, value)
+	})
+}
+
+// values visits all fields of a message, those that are numbers without their value.
+func values(message []byte, visit func(protowire.Number, protowire.Type, []byte) error) error {
 	for len(message) > 0 {
 		n, kind, size := protowire.ConsumeTag(message)
 		if size < 0 {
@@ -124,6 +134,9 @@ func fields(message []byte, visit func(protowire.Number, []byte) error) error {
 			if size = protowire.ConsumeFieldValue(n, kind, message); size < 0 {
 				return protowire.ParseError(size)
 			}
+			if err := visit(n, kind, nil); err != nil {
+				return err
+			}
 			message = message[size:]
 			continue
 		}
@@ -131,7 +144,7 @@ func fields(message []byte, visit func(protowire.Number, []byte) error) error {
 		if size < 0 {
 			return protowire.ParseError(size)
 		}
-		if err := visit(n, value); err != nil {
+		if err := visit(n, kind, value); err != nil {
 			return err
 		}
 		message = message[size:]

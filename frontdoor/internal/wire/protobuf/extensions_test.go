@@ -36,7 +36,7 @@ func TestDefinitions(t *testing.T) {
 		if l.XListType == nil || *l.XListType != "set" || !l.Items.Schema.AnyOf[0].XIntOrString || string(root.Properties[v.Extension+"int-or-string"].Default.Raw) != "true" {
 			t.Errorf("%s: the message says %+v", v.Name, root)
 		}
-		object, err := m.Decode(message)
+		object, err := m.Decode(message, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

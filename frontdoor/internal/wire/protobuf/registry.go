@@ -140,9 +140,11 @@ func (m *Message) encode(object []byte) ([]byte, error) {
 
 // Decode decodes a message into an object with integers as int64. It returns
 // RequestEntityTooLarge (413) for a message that takes much more memory than it has bytes, and a
-// tree.DepthError for a large one that is nested too deeply.
-func (m *Message) Decode(body []byte) (map[string]any, error) {
-	if err := m.checkWeight(body); err != nil {
+// tree.DepthError for a large one that is nested too deeply. charge is called before with the
+// memory that decoding a message takes, in bytes, unless that is small; its error is returned. It
+// may be nil.
+func (m *Message) Decode(body []byte, charge func(int) error) (map[string]any, error) {
+	if err := m.checkWeight(body, charge); err != nil {
 		return nil, err
 	}
 	o := reflect.New(m.goType).Interface().(generated)

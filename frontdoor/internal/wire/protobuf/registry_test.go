@@ -78,7 +78,7 @@ func TestSamples(t *testing.T) {
 		if got := protobuf.AppendEnvelope(nil, kind, message); !bytes.Equal(got, s.message) {
 			t.Errorf("%v: %d bytes differ from the %d published", kind, len(got), len(s.message))
 		}
-		back, err := m.Decode(message)
+		back, err := m.Decode(message, nil)
 		if err != nil {
 			t.Error(kind, err)
 			continue
@@ -196,7 +196,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		object, err := m.Decode(e.Raw)
+		object, err := m.Decode(e.Raw, nil)
 		if err != nil {
 			return
 		}

@@ -13,14 +13,18 @@ import (
 )
 
 const (
-	// light is the size of a message that is decoded without being weighed: what it takes is
-	// less than heaviest, and its depth is no danger.
-	light = 64 << 10
+	// light is the size of a message that is decoded without being weighed, which would take an
+	// eighth of the time of decoding: what it takes is a few megabytes, and its depth is no danger.
+	// Most pods are as small.
+	light = 4 << 10
 	// heaviest is the limit on what decoding a message takes, in bytes. An empty message in a list
 	// is two bytes, and takes thousands when it is a container.
-	heaviest = 256 << 20
+	heaviest = 128 << 20
 	// perMessage is what the JSON object of a message takes, at least.
 	perMessage = 512
+	// perNumber is what a number takes in a list, which grows by copies, and then in a list of any
+	// values.
+	perNumber = 40
 )
 
 // weight describes what the fields of a message take when they are decoded.
@@ -28,6 +32,7 @@ type weight map[protowire.Number]fieldWeight
 
 type fieldWeight struct {
 	each   int    // bytes of each value
+	number bool   // a value may be many numbers, each in a byte or more
 	fields weight // nil unless the value is a message
 }
 
@@ -61,6 +66,9 @@ func (all weigher) weigh(t reflect.Type) weight {
 			value.fields = all.value(of.Elem())
 			if of.Elem().Kind() != reflect.Struct {
 				value.each -= perMessage
+			}
+			if kind := of.Elem().Kind(); of.Kind() == reflect.Slice && (kind == reflect.Int32 || kind == reflect.Int64) {
+				value.each, value.number = perNumber, true
 			}
 		case reflect.Map:
 			value.each += int(of.Elem().Size())
@@ -97,12 +105,16 @@ func (s *scale) add(w weight, message []byte) error {
 		return tree.DepthError{Limit: tree.MaxDepth}
 	}
 	defer func() { s.depth-- }()
-	return fields(message, func(n protowire.Number, value []byte) error {
+	return values(message, func(n protowire.Number, kind protowire.Type, value []byte) error {
 		f, ok := w[n]
-		if !ok {
+		if !ok || kind != protowire.BytesType && !f.number {
 			return nil
 		}
-		if s.total += f.each; s.total > heaviest {
+		each := f.each
+		if f.number {
+			each *= max(1, len(value))
+		}
+		if s.total += each; s.total > heaviest {
 			return errHeavy
 		}
 		if f.fields == nil {
@@ -115,10 +127,15 @@ func (s *scale) add(w weight, message []byte) error {
 // errHeavy is RequestEntityTooLarge (413).
 var errHeavy = limit.Exceeded(limit.Body, services.TooLarge("The Protobuf message has too many parts: decoding it takes more than %d bytes", heaviest))
 
-// checkWeight returns the error of a message that must not be decoded.
-func (m *Message) checkWeight(body []byte) error {
+// checkWeight returns the error of a message that must not be decoded, or that of charge, which is
+// called with what decoding it takes.
+func (m *Message) checkWeight(body []byte, charge func(int) error) error {
 	if len(body) <= light {
 		return nil
 	}
-	return (&scale{}).add(m.weight, body)
+	s := &scale{}
+	if err := s.add(m.weight, body); err != nil || charge == nil {
+		return err
+	}
+	return charge(s.total)
 }

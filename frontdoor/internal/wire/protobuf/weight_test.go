@@ -47,7 +47,7 @@ func TestManyEmptyMessages(t *testing.T) {
 		body := part(nil, c.spec, inner)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := messagesOf(t, "", "v1", c.kind).Decode(body)
+		_, err := messagesOf(t, "", "v1", c.kind).Decode(body, nil)
 		runtime.ReadMemStats(&after)
 		if !services.IsReason(err, services.ReasonRequestEntityTooLarge) {
 			t.Errorf("%s %d.%d: %v", c.kind, c.spec, c.field, err)
@@ -73,7 +73,7 @@ func TestDeepMessages(t *testing.T) {
 	}
 	version := part(part(nil, 1, []byte("v1")), 4, part(nil, 1, nested))
 	body := part(nil, 2, part(nil, 7, version))
-	_, err := messagesOf(t, "apiextensions.k8s.io", "v1", "CustomResourceDefinition").Decode(body)
+	_, err := messagesOf(t, "apiextensions.k8s.io", "v1", "CustomResourceDefinition").Decode(body, nil)
 	var deep tree.DepthError
 	if !errors.As(err, &deep) {
 		t.Errorf("%d levels: %v", len(heads), err)
@@ -104,8 +104,48 @@ func TestLargeMessages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Decode(message); err != nil {
+		if _, err := m.Decode(message, nil); err != nil {
 			t.Errorf("%s of %d bytes: %v", kind, len(message), err)
 		}
+	}
+}
+
+// TestDecodingIsCharged: before a message is decoded, the request is charged for what that takes, also
+// for messages of a few kilobytes.
+func TestDecodingIsCharged(t *testing.T) {
+	errShare := errors.New("too much")
+	m := messagesOf(t, "", "v1", "Pod")
+	containers := func(count int) []byte { return part(nil, 2, bytes.Repeat(part(nil, 2, nil), count)) }
+	for what, body := range map[string][]byte{
+		"few containers":  containers(3 << 10),
+		"more containers": containers(30 << 10),
+		"many containers": containers(60 << 10),
+		"groups":          part(nil, 2, part(nil, 14, bytes.Repeat([]byte{4 << 3, 1}, 500_000))),
+		"packed groups":   part(nil, 2, part(nil, 14, part(nil, 4, bytes.Repeat([]byte{1}, 500_000)))),
+	} {
+		charged := 0
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		object, err := m.Decode(body, func(n int) error { charged += n; return nil })
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if kept := int(after.HeapAlloc) - int(before.HeapAlloc); err != nil || charged < kept/2 {
+			t.Errorf("%s: charged %d KiB, and %d are kept, %v", what, charged>>10, kept>>10, err)
+		}
+		runtime.KeepAlive(object)
+		runtime.ReadMemStats(&before)
+		_, err = m.Decode(body, func(int) error { return errShare })
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, errShare) || took > 64<<10 {
+			t.Errorf("%s: refused with %v after %d KiB", what, err, took>>10)
+		}
+	}
+	pod, err := m.Append(nil, []byte(`{"spec":{"containers":[{"name":"a","image":"b"}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Decode(pod, func(int) error { return errShare }); err != nil {
+		t.Errorf("a small pod: %v", err)
 	}
 }
