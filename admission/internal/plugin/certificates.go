@@ -110,7 +110,8 @@ func (p certificates) subject(_ context.Context, r *review.Review) error {
 	if err != nil {
 		return r.Forbid("spec.request is not a certificate request: %v", err)
 	}
-	if slices.Contains(request.Subject.Organization, services.GroupMasters) {
+	// Servers that get groups in headers trim white space.
+	if slices.ContainsFunc(request.Subject.Organization, func(o string) bool { return strings.TrimSpace(o) == services.GroupMasters }) {
 		return r.Forbid("use of signer %s with group %s is not allowed", p.clientSigner, services.GroupMasters)
 	}
 	return nil

@@ -7,9 +7,11 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 )
 
@@ -51,6 +53,43 @@ func TestRequestsReachTheExtension(t *testing.T) {
 	}
 	if response, got := b.ask(http.MethodGet, "/apis/ext.example.com/v1", nil, ""); response.StatusCode != 200 || !strings.HasPrefix(got, "GET /apis/ext.example.com/v1 ") {
 		t.Errorf("the group version: got %d %s", response.StatusCode, got)
+	}
+}
+
+// TestUsersWhomHeadersCannotName: nothing is sent in the name of users who would be others for the
+// extension, which trims white space of headers, or whose line breaks would be replaced.
+func TestUsersWhomHeadersCannotName(t *testing.T) {
+	var requests atomic.Int32
+	b := newBench(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Remote-User") != "" {
+			requests.Add(1)
+		}
+		echo(w, r)
+	})
+	b.register("v1", "ext.example.com", nil)
+	if c := b.check("v1", "ext.example.com"); c != passed {
+		t.Fatal(c)
+	}
+	const path = "/apis/ext.example.com/v1/widgets"
+	before := requests.Load()
+	for what, user := range map[string]services.UserInfo{
+		"name": {Name: "admin ", Groups: []string{"a"}}, "name in lines": {Name: "a\nb"}, "group": {Name: "jane", Groups: []string{"a", "system:masters "}},
+		"group after a tab": {Name: "jane", Groups: []string{"\tsystem:masters"}}, "group of two lines": {Name: "jane", Groups: []string{"a\r\nX-Remote-Group: b"}},
+		"extra": {Name: "jane", Extra: map[string][]string{"scopes": {"a", " b"}}},
+	} {
+		b.user = user
+		for kind, header := range map[string]http.Header{"request": nil, "upgrade": {"Connection": {"Upgrade"}, "Upgrade": {"SPDY/3.1"}}} {
+			if response, got := b.ask(http.MethodGet, path, header, ""); response.StatusCode != http.StatusForbidden || !strings.Contains(got, "not handed on") {
+				t.Errorf("%s, %s: got %d %s", what, kind, response.StatusCode, got)
+			}
+		}
+	}
+	if n := requests.Load() - before; n != 0 {
+		t.Errorf("%d requests have reached the extension", n)
+	}
+	b.user = services.UserInfo{Name: "Jane Doe", Groups: []string{"two words", "größer"}}
+	if response, got := b.ask(http.MethodGet, path, nil, ""); response.StatusCode != http.StatusOK || !strings.Contains(got, "X-Remote-Group:[two words größer]") {
+		t.Errorf("words: got %d %s", response.StatusCode, got)
 	}
 }
 
