@@ -14,9 +14,9 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// certificates holds the plugins for CertificateSigningRequests: approving and signing
-// require the verbs approve and sign on the signer, and no client certificate is issued
-// for system:masters.
+// certificates holds the plugins for CertificateSigningRequests and ClusterTrustBundles:
+// approving, signing and attesting require the verbs approve, sign and attest on the signer,
+// and no client certificate is issued for system:masters.
 type certificates struct {
 	authz        services.Authz
 	group        string // of certificatesigningrequests
@@ -90,7 +90,37 @@ func (p certificates) mayUse(ctx context.Context, r *review.Review, signer, verb
 			return nil
 		}
 	}
-	return r.Forbid("user not permitted to %s requests with signerName %q", verb, signer)
+	what := "requests"
+	if verb == "attest" {
+		what = "trust bundles"
+	}
+	return r.Forbid("user not permitted to %s %s with signerName %q", verb, what, signer)
+}
+
+// attesting checks that the user may say which certificates are those of a signer. An update that only
+// the garbage collector could have made passes, and so does one of a bundle of no signer.
+func (p certificates) attesting(ctx context.Context, r *review.Review) error {
+	create := r.Is(services.OperationCreate, p.group, "clustertrustbundles")
+	if !create && !r.Is(services.OperationUpdate, p.group, "clustertrustbundles") {
+		return nil
+	}
+	bundle, err := parseSigningRequest(r.Object)
+	if err != nil || create && bundle.Spec.SignerName == "" {
+		return err
+	}
+	if !create {
+		before, err := parseSigningRequest(r.OldObject)
+		if err != nil {
+			return err
+		}
+		if before.Spec.SignerName != bundle.Spec.SignerName {
+			return r.Forbid("changing signerName is forbidden")
+		}
+		if same, err := review.SameButForCollection(r.Object, r.OldObject); err != nil || same || bundle.Spec.SignerName == "" {
+			return err
+		}
+	}
+	return p.mayUse(ctx, r, bundle.Spec.SignerName, "attest")
 }
 
 // subject rejects requests for client certificates with the group system:masters.

@@ -200,6 +200,8 @@ func (e Environment) insertLater(table []Plugin, known namespaces.Known, mutator
 	table = slices.Insert(table, at("converter"), Plugin{Name: "PodTopologyLabels", Default: true, Concerns: about("", "pods"), Mutate: topology.Mutate},
 		Plugin{Name: "PodResizeValidator", Default: true, Concerns: about("", "pods"), Validate: resizes.Validate})
 	table = slices.Insert(table, at("MutatingAdmissionWebhook"), Plugin{Name: "MutatingAdmissionPolicy", Default: true, Concerns: mutator.Concerns, Mutate: mutator.Mutate})
+	attest := certificates{authz: e.Authz, group: v.Group("certificates.")}
+	table = slices.Insert(table, at("CertificateSubjectRestriction"), Plugin{Name: "ClusterTrustBundleAttest", Default: true, Concerns: about(attest.group, "clustertrustbundles"), Validate: attest.attesting})
 	return slices.Insert(table, at("ValidatingAdmissionWebhook"), Plugin{Name: "ValidatingAdmissionPolicy", Default: true, Final: true, Concerns: policies.Concerns, Validate: policies.Validate})
 }
 
