@@ -164,6 +164,10 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, parts *prepared.Parts
 	if err != nil {
 		return nil, err
 	}
+	n.Health.Add(run.Check{Name: "storage", Probe: func(ctx context.Context) error {
+		_, err := b.Store.Revision(ctx, resource.GroupResource{})
+		return err
+	}})
 	d := &door{log: n.Log, vocabulary: n.Vocabulary, release: n.Release, tracer: n.Tracer, store: b.Store, admission: b.Admission,
 		requestTimeout: c.requestTimeout, goawayChance: c.goawayChance, browsers: headers, console: pages, gates: parts.Gates,
 		relearned: make(chan struct{}, 1)}
@@ -209,10 +213,6 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, parts *prepared.Parts
 	d.forwarding = forwarding.Start(n, forwarding.Config{Peers: d.operations.Peers, Source: b.Changes, Store: b.Direct, Connections: d.connections, Engine: d.engine,
 		Off: parts.Gates.Refused(features.Interoperability)})
 	d.router = d.routes(n, c.profiling)
-	n.Health.Add(run.Check{Name: "storage", Probe: func(ctx context.Context) error {
-		_, err := b.Store.Revision(ctx, resource.GroupResource{})
-		return err
-	}})
 	return d, c.prepareObjects(ctx, n, b, d, parts)
 }
 

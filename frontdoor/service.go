@@ -3,7 +3,6 @@ package frontdoor
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -132,6 +131,7 @@ func (c *config) check(n *run.Node) error {
 
 // prepare begins to build while services before this one start.
 func (c *config) prepare(n *run.Node) {
+	n.Health.Add(c.listener.Serving.Check())
 	c.prepared = prepared.Begin(prepared.Options{Vocabulary: n.Vocabulary, Release: n.Release, FeatureGates: c.featureGates, RuntimeConfig: c.runtimeConfig})
 }
 
@@ -172,12 +172,7 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 		_ = port.Close()
 		return err
 	}
-	n.Go("serving HTTPS", func(context.Context) error {
-		if err := server.Serve(port); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	})
+	n.Go("serving HTTPS", func(context.Context) error { return c.listener.Serving.Serve(server, port) })
 	n.DelayStop(c.shutdownDelay, func() { d.draining.Store(true) })
 	n.OnStop(func(ctx context.Context) {
 		d.drain() // end watches and connections, so that Shutdown does not wait for them

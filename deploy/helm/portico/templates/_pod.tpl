@@ -53,15 +53,23 @@ topologySpreadConstraints:
 {{- end -}}
 
 {{/* The probes of a service, over its status port. A process is live while it answers: none
-is started again because another one is away. */}}
+is started again because another one is away. A front door is ready without the services that
+it depends on: if it were not, their absence would leave its Service without endpoints, and
+clients with refused connections instead of reads from memory and of 503 with Retry-After. What
+is left of its checks are those of its own: started, not stopping, valid certificates. Called
+with root, component and service. */}}
 {{- define "portico.probes" -}}
+{{- $readiness := "/readyz" -}}
+{{- if eq .component "frontdoor" -}}
+{{- $readiness = printf "/readyz?exclude=%s" (concat .service.calls (list "nats" "storage") | join "&exclude=") -}}
+{{- end -}}
 startupProbe:
   httpGet: {path: /livez, port: status}
   periodSeconds: 2
   timeoutSeconds: 4
   failureThreshold: 30
 readinessProbe:
-  httpGet: {path: /readyz, port: status}
+  httpGet: {path: {{ quote $readiness }}, port: status}
   periodSeconds: 5
   timeoutSeconds: 4
   failureThreshold: 2

@@ -25,7 +25,9 @@ type Settings struct {
 	BindAddress string
 	// Authorities are the files (PEM) of the authorities whose names a handshake
 	// gives to clients; none means any.
-	Authorities       []string
+	Authorities []string
+	// Serving is the health check of the port.
+	Serving           Serving
 	port              int
 	certFile, keyFile string
 	named             []string
