@@ -202,6 +202,9 @@ func TestAddressesLeadToServices(t *testing.T) {
 					continue
 				}
 				s := all[*corev1.Service](objects)[i]
+				if !s.Spec.PublishNotReadyAddresses {
+					t.Errorf("%s: %s leads nowhere while no replica is ready", w.name, arg)
+				}
 				if want := strings.TrimSuffix(strings.TrimPrefix(flag, "--"), "-address"); component(s.Spec.Selector) != want || s.Spec.ClusterIP != corev1.ClusterIPNone || !strings.HasSuffix(target, fmt.Sprintf(":%d", s.Spec.Ports[0].Port)) {
 					t.Errorf("%s: %s leads to %+v", w.name, arg, s.Spec)
 				}
