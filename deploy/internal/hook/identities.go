@@ -3,6 +3,7 @@ package hook
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -38,7 +39,7 @@ type identities struct {
 // of them, and one per process with its files.
 func identitiesFlags(flags *pflag.FlagSet) func(context.Context, io.Writer) error {
 	i := &identities{}
-	flags.StringVar(&i.dir, "dir", "", "working `folder`; it must not exist, and will contain the private keys of the authorities")
+	flags.StringVar(&i.dir, "dir", "", "`folder` of the working files, which contain the private keys of the authorities and are removed at the end")
 	kubeconfig := flags.String("kubeconfig", "", "kubeconfig `file` of the cluster of the Secrets; the cluster of this pod if empty")
 	flags.StringVar(&i.namespace, "namespace", "", "namespace of the Secrets")
 	flags.StringVar(&i.prefix, "prefix", "portico-pki", "name of the Secret with all identities; the Secrets of processes are called PREFIX-PROCESS")
@@ -66,8 +67,23 @@ func identitiesFlags(flags *pflag.FlagSet) func(context.Context, io.Writer) erro
 			return err
 		}
 		i.secrets, i.out = client.Secrets(i.namespace), out
-		return i.run(ctx)
+		return i.inNewFolder(ctx)
 	}
+}
+
+// inNewFolder runs in a new folder below --dir, and removes it. The volume of a pod survives the
+// restart of its container, so that a retry may find what a failed run has left there.
+func (i *identities) inNewFolder(ctx context.Context) (err error) {
+	if err := os.MkdirAll(i.dir, 0o700); err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp(i.dir, "run-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	i.dir = filepath.Join(folder, "pki")
+	return i.run(ctx)
 }
 
 // run creates missing identities and updates existing ones. It stores the Secret with all
