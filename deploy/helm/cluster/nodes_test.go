@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// nodes is the number of nodes, each in a zone of its own.
-const nodes = 3
+// nodes is the number of nodes, each in a zone of its own: as many as the servers of NATS, of which no two share a node.
+const nodes = 5
 
 // kwokModule returns the folder of kwok's module.
 func kwokModule(t *testing.T) string {

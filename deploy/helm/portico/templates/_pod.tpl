@@ -34,7 +34,18 @@ priorityClassName: {{ . }}
 {{- with .own.nodeSelector | default $all.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .own.affinity | default $all.affinity }}
+{{- $affinity := deepCopy (.own.affinity | default $all.affinity) }}
+{{- $apart := .own.antiAffinity | default "none" }}
+{{- if and (ne $apart "none") (not (hasKey $affinity "podAntiAffinity")) }}
+{{- /* The members of a quorum are lost with their node, so no two may share one. */}}
+{{- $term := dict "topologyKey" "kubernetes.io/hostname" "labelSelector" (dict "matchLabels" (include "portico.selector" . | fromYaml)) }}
+{{- if eq $apart "required" }}
+{{- $_ := set $affinity "podAntiAffinity" (dict "requiredDuringSchedulingIgnoredDuringExecution" (list $term)) }}
+{{- else }}
+{{- $_ := set $affinity "podAntiAffinity" (dict "preferredDuringSchedulingIgnoredDuringExecution" (list (dict "weight" 100 "podAffinityTerm" $term))) }}
+{{- end }}
+{{- end }}
+{{- with $affinity }}
 affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .own.tolerations | default $all.tolerations }}
@@ -42,7 +53,7 @@ tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- if .component }}
 topologySpreadConstraints:
-{{- range $all.spread }}
+{{- range ternary .own.spread $all.spread (hasKey .own "spread") }}
   - maxSkew: {{ .maxSkew }}
     topologyKey: {{ .topologyKey }}
     whenUnsatisfiable: {{ .whenUnsatisfiable }}
