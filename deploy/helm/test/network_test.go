@@ -80,7 +80,11 @@ func TestNetworkPoliciesAreTheArchitecture(t *testing.T) {
 			return // they are disabled there
 		}
 		in, out, others := map[edge]bool{}, map[edge]bool{}, map[string]bool{}
-		covered := map[string]bool{}
+		covered, resolves := map[string]bool{}, map[string]bool{}
+		dns := 53
+		if strings.HasSuffix(t.Name(), "/ha") {
+			dns = 5353
+		}
 		for _, p := range policies {
 			self := component(p.Spec.PodSelector.MatchLabels)
 			covered[self] = true
@@ -107,7 +111,9 @@ func TestNetworkPoliciesAreTheArchitecture(t *testing.T) {
 					for _, to := range names {
 						out[edge{self, to, port.Port.IntValue()}] = true
 					}
-					if len(names) == 0 && port.Port.IntValue() != 53 {
+					if number := port.Port.IntValue(); len(names) == 0 && number == dns {
+						resolves[self] = true
+					} else if len(names) == 0 {
 						others[fmt.Sprintf("%s to others %d", self, port.Port.IntValue())] = true
 					}
 				}
@@ -124,6 +130,9 @@ func TestNetworkPoliciesAreTheArchitecture(t *testing.T) {
 			if !covered[w.component] {
 				t.Errorf("%s: no policy", w.name)
 			}
+			if !resolves[w.component] {
+				t.Errorf("%s: may not ask DNS at port %d", w.name, dns)
+			}
 		}
 		checkOutside(t, others)
 	})
@@ -132,38 +141,46 @@ func TestNetworkPoliciesAreTheArchitecture(t *testing.T) {
 // checkOutside compares the connections into and out of the suite with the allowed ones:
 // clients, webhooks, metrics, external servers and the API of the cluster.
 func checkOutside(t *testing.T, others map[string]bool) {
-	may := []string{"others to frontdoor 6443", "identities to others 443", "identities to others 6443"}
+	may, must := []string{"others to frontdoor 6443"}, []string{"identities to others 443", "identities to others 6443"}
+	if strings.HasSuffix(t.Name(), "/ha") {
+		must = []string{"identities to others 8443"}
+	}
+	if strings.HasSuffix(t.Name(), "/existing") || strings.HasSuffix(t.Name(), "/cert-manager") {
+		must = nil // there is no Job
+	}
+	for _, service := range []string{"frontdoor", "admission", "authn", "authz"} {
+		must = append(must, service+" to others 443")
+	}
 	for _, service := range services {
 		if strings.HasSuffix(t.Name(), "/ha") {
 			may = append(may, "others to "+service+" 8080")
 		}
 	}
-	for _, service := range []string{"frontdoor", "admission", "authn"} {
-		may = append(may, service+" to others 443", service+" to others 8443", service+" to others 9443")
+	for _, service := range []string{"frontdoor", "admission", "authn", "authz"} {
+		may = append(may, service+" to others 8443", service+" to others 9443")
 	}
 	if strings.HasSuffix(t.Name(), "/external") {
 		may = append(may, "store to others 2379", "watch-hub to others 2379", "watch-hub to others 4222",
 			"frontdoor to others 4222", "authz to others 4222", "admission to others 4222")
 	}
 	if strings.HasSuffix(t.Name(), "/connected") {
-		must := []string{"frontdoor to others 10250", "others to csr-signer 8081"}
+		must = append(must, "frontdoor to others 10250", "others to csr-signer 8081")
 		for _, service := range services {
 			must = append(must, service+" to others 4317")
 		}
-		for _, other := range must {
-			if !others[other] {
-				t.Errorf("not allowed: %s", other)
-			}
+	}
+	for _, other := range must {
+		if !others[other] {
+			t.Errorf("not allowed: %s", other)
 		}
-		may = append(may, must...)
 	}
 	for other := range others {
-		if !slices.Contains(may, other) {
+		if !slices.Contains(may, other) && !slices.Contains(must, other) {
 			t.Errorf("allowed: %s", other)
 		}
 	}
-	if !others["others to frontdoor 6443"] || !others["admission to others 443"] {
-		t.Errorf("not allowed: clients or webhooks, among %v", others)
+	if !others["others to frontdoor 6443"] {
+		t.Errorf("not allowed: clients, among %v", others)
 	}
 }
 

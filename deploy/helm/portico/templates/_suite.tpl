@@ -6,14 +6,14 @@ Flags, Services, mounted files and network policies are all made from this.
   calls         services that it calls
   etcd, nats    it is a client of etcd, of NATS
   worker        it is a client of the front door
-  outside       it calls what is not part of the suite: webhooks, token issuers
+  outside       it calls what is not part of the suite: webhooks of admission, authentication and authorization, token issuers
   certificates  what it shows, by the authority that signs it
 */}}
 {{- define "portico.suite" -}}
 store:         {values: store, etcd: true}
 watch-hub:     {values: watchHub, etcd: true, nats: true}
 authn:         {values: authn, calls: [store], outside: true}
-authz:         {values: authz, calls: [store, watch-hub], nats: true}
+authz:         {values: authz, calls: [store, watch-hub], nats: true, outside: true}
 admission:     {values: admission, calls: [store, watch-hub, authz], nats: true, outside: true}
 frontdoor:     {values: frontdoor, calls: [store, watch-hub, authn, authz, admission], nats: true, outside: true}
 csr-signer:    {values: csrSigner, worker: true}
