@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // TestRelease installs the chart in a Portico, upgrades it with other values, rolls back,
@@ -35,6 +36,9 @@ func TestRelease(t *testing.T) {
 	}
 	first, firstSecrets := s.specs(t), s.secrets(t)
 	s.checkMounts(t)
+	if r := s.restarts(t); r != ([2]string{}) {
+		t.Errorf("NATS is restarted by the installation: %q", r)
+	}
 	if said := n.output("portico-identities-hook"); len(said) != 1 || strings.Count(said[0], "created the Secret") < 18 {
 		t.Errorf("the hook has said %q", said)
 	}
@@ -44,6 +48,10 @@ func TestRelease(t *testing.T) {
 	s.checkMounts(t)
 	checkUpgrade(t, first, second)
 	checkRenamed(t, firstSecrets, secondSecrets)
+	scaled := s.restarts(t)
+	if scaled[0] == "" || scaled[0] != scaled[1] {
+		t.Errorf("NATS is not restarted with its new configuration: %q", scaled)
+	}
 
 	helm("rollback", release, "1", "--timeout=2m")
 	if third := s.specs(t); !maps.Equal(first, third) {
@@ -61,11 +69,19 @@ func TestRelease(t *testing.T) {
 	if again := s.specs(t); !maps.Equal(first, again) {
 		t.Errorf("upgraded to the same: %s", changes(first, again))
 	}
-	before := s.secrets(t)
+	before, restarted := s.secrets(t), s.restarts(t)
+	if restarted == scaled || restarted[0] != restarted[1] {
+		t.Errorf("NATS is not restarted with its former configuration: %q", restarted)
+	}
 	helm("upgrade", release, chart, "--timeout=2m")
+	if again := s.restarts(t); again != restarted {
+		t.Errorf("NATS is restarted although nothing has changed: %q, before %q", again, restarted)
+	}
 	if after := s.secrets(t); !maps.EqualFunc(before, after, func(a, b *corev1.Secret) bool { return a.ResourceVersion == b.ResourceVersion }) {
 		t.Error("Secrets were written although nothing has changed")
 	}
+
+	s.testRenewal(t, n)
 
 	helm("test", release, "--timeout=2m")
 	if said := n.output("portico-test"); len(said) != 1 || !strings.Contains(said[0], "is ready") {
@@ -97,6 +113,11 @@ func (s *site) specs(t *testing.T) map[string]string {
 		for _, o := range list.Items {
 			if o.GetAnnotations()["helm.sh/hook"] != "" {
 				continue
+			}
+			// The Job of the identities writes it, and restarts reads it.
+			unstructured.RemoveNestedField(o.Object, "spec", "template", "metadata", "annotations", "checksum/identities")
+			if left, _, _ := unstructured.NestedMap(o.Object, "spec", "template", "metadata", "annotations"); len(left) == 0 {
+				unstructured.RemoveNestedField(o.Object, "spec", "template", "metadata", "annotations")
 			}
 			what := map[string]any{"labels": o.GetLabels(), "spec": o.Object["spec"], "rules": o.Object["rules"]}
 			content, err := jsonOf(what)

@@ -3,18 +3,23 @@ package hook
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -32,6 +37,7 @@ type identities struct {
 	site                   pki.Site
 	within                 time.Duration
 	secrets                typed.SecretInterface
+	nats                   restarts
 	out                    io.Writer
 }
 
@@ -51,6 +57,7 @@ func identitiesFlags(flags *pflag.FlagSet) func(context.Context, io.Writer) erro
 	flags.StringSliceVar(&i.site.NATSServers, "nats-servers", nil, "`hosts` of the NATS servers")
 	flags.DurationVar(&i.site.Validity.Duration, "validity", 365*24*time.Hour, "validity of certificates")
 	flags.DurationVar(&i.site.AuthorityValidity.Duration, "authority-validity", 10*365*24*time.Hour, "validity of certificate authorities")
+	flags.StringVar(&i.nats.name, "nats-statefulset", "", "`name` of the StatefulSet of the NATS servers, whose pods are restarted when their files change; empty: none are")
 	flags.DurationVar(&i.within, "renew-within", 60*24*time.Hour, "renew certificates that expire within this time")
 	return func(ctx context.Context, out io.Writer) error {
 		for name, value := range map[string]string{"dir": i.dir, "namespace": i.namespace, "prefix": i.prefix} {
@@ -62,11 +69,12 @@ func identitiesFlags(flags *pflag.FlagSet) func(context.Context, io.Writer) erro
 		if err != nil {
 			return err
 		}
-		client, err := typed.NewForConfig(config)
+		client, err := kubernetes.NewForConfig(config)
 		if err != nil {
 			return err
 		}
-		i.secrets, i.out = client.Secrets(i.namespace), out
+		i.secrets, i.out = client.CoreV1().Secrets(i.namespace), out
+		i.nats.sets, i.nats.out = client.AppsV1().StatefulSets(i.namespace), out
 		return i.inNewFolder(ctx)
 	}
 }
@@ -97,7 +105,7 @@ func (i *identities) run(ctx context.Context) error {
 		existing = nil
 	} else if err != nil {
 		return err
-	} else if err := i.restore(existing); err != nil {
+	} else if err := i.restore(ctx, existing); err != nil {
 		return fmt.Errorf("the Secret %s: %w", i.prefix, err)
 	}
 	packed, err := pack(i.dir)
@@ -115,13 +123,45 @@ func (i *identities) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return i.writeSecrets(ctx)
+	if err := i.writeSecrets(ctx); err != nil {
+		return err
+	}
+	checksum, err := i.natsChecksum()
+	if err != nil {
+		return err
+	}
+	return i.nats.restart(ctx, checksum)
+}
+
+// natsChecksum returns the checksum of the files of all NATS servers of the site.
+func (i *identities) natsChecksum() (string, error) {
+	hash := sha256.New()
+	for _, server := range i.site.NATSServers {
+		files, err := readFolder(filepath.Join(i.dir, server))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a server that the identities do not have yet
+		}
+		if err != nil {
+			return "", err
+		}
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			fmt.Fprintf(hash, "%s/%s %d\n%s", server, name, len(files[name]), files[name])
+		}
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
 // restore unpacks the identities, adds those of a newer release and of new members of the
 // site, and renews certificates.
-func (i *identities) restore(existing *corev1.Secret) error {
+func (i *identities) restore(ctx context.Context, existing *corev1.Secret) error {
 	if err := unpack(i.dir, existing.Data[archiveKey]); err != nil {
+		return err
+	}
+	before, err := i.natsChecksum()
+	if err != nil {
+		return err
+	}
+	if err := i.nats.record(ctx, before); err != nil {
 		return err
 	}
 	p, err := pki.Open(i.dir)

@@ -1,5 +1,5 @@
 {{/* The pod that makes and renews identities. It is the only one with a token of this
-cluster, and may do nothing but write the Secrets of this suite. */}}
+cluster, and may do nothing but write the Secrets of this suite and restart its NATS servers. */}}
 {{- define "portico.identitiesPod" -}}
 {{- $of := dict "root" .root "component" "" "own" .root.Values.pki.job -}}
 serviceAccountName: {{ .account }}
@@ -24,6 +24,9 @@ containers:
       - --frontdoor-hosts={{ include "portico.frontdoorHosts" .root | fromJsonArray | join "," }}
       - --etcd-members={{ include "portico.members" (dict "root" .root "component" "etcd") | fromJsonArray | join "," }}
       - --nats-servers={{ include "portico.members" (dict "root" .root "component" "nats") | fromJsonArray | join "," }}
+      {{- if .root.Values.nats.bundled }}
+      - --nats-statefulset={{ include "portico.fullname" .root }}-nats
+      {{- end }}
       - --validity={{ .root.Values.pki.validity }}
       - --renew-within={{ .root.Values.pki.renewWithin }}
     resources: {{- toYaml .root.Values.pki.job.resources | nindent 6 }}
@@ -79,6 +82,13 @@ rules:
   - apiGroups: [""]
     resources: [secrets]
     verbs: [create]
+  {{- if .root.Values.nats.bundled }}
+  # NATS does not read its files again: a checksum in the annotations of its pods restarts them.
+  - apiGroups: [apps]
+    resources: [statefulsets]
+    verbs: [get, patch]
+    resourceNames: [{{ include "portico.fullname" .root }}-nats]
+  {{- end }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding

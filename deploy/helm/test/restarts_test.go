@@ -1,0 +1,88 @@
+package test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// restarts returns the checksums of the files of the NATS servers: in the annotations of the
+// StatefulSet, and of its pods.
+func (s *site) restarts(t *testing.T) [2]string {
+	t.Helper()
+	set, err := s.client.AppsV1().StatefulSets(namespace).Get(t.Context(), release+"-nats", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return [2]string{set.Annotations["checksum/identities"], set.Spec.Template.Annotations["checksum/identities"]}
+}
+
+// testRenewal runs the CronJob when all certificates are due: its account may restart NATS with
+// the renewed ones, and nothing beyond that.
+func (s *site) testRenewal(t *testing.T, n *node) {
+	t.Helper()
+	before, secrets := s.restarts(t), s.secrets(t)
+	cron, err := s.client.BatchV1().CronJobs(namespace).Get(t.Context(), release+"-identities", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "renewal", Namespace: namespace}, Spec: cron.Spec.JobTemplate.Spec}
+	job.Spec.Template.Spec.Containers[0].Args = append(job.Spec.Template.Spec.Containers[0].Args, "--renew-within=8760h")
+	if _, err := s.client.BatchV1().Jobs(namespace).Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the renewal has ended", func() error {
+		if len(n.output("renewal")) == 0 {
+			return fmt.Errorf("it has not")
+		}
+		return nil
+	})
+	if said := n.output("renewal")[0]; !strings.Contains(said, "restarts the pods of the StatefulSet portico-nats") {
+		t.Errorf("the renewal has said %s", said)
+	}
+	const server = "portico-pki-portico-nats-0.portico-nats"
+	if after := s.secrets(t); string(secrets[server].Data["server.crt"]) == string(after[server].Data["server.crt"]) {
+		t.Error("the certificate of NATS was not renewed")
+	}
+	if after := s.restarts(t); after[0] == before[0] || after[0] != after[1] {
+		t.Errorf("renewed certificates do not restart NATS: %q, before %q", after, before)
+	}
+	s.checkAccess(t, "portico-identities")
+}
+
+// checkAccess compares what the account of the identities may do with what it needs.
+func (s *site) checkAccess(t *testing.T, account string) {
+	t.Helper()
+	for _, request := range []struct {
+		verb, group, resource, name string
+		allowed                     bool
+	}{
+		{"get", "apps", "statefulsets", "portico-nats", true},
+		{"patch", "apps", "statefulsets", "portico-nats", true},
+		{"update", "apps", "statefulsets", "portico-nats", false},
+		{"delete", "apps", "statefulsets", "portico-nats", false},
+		{"create", "apps", "statefulsets", "", false},
+		{"list", "apps", "statefulsets", "", false},
+		{"patch", "apps", "statefulsets", "portico-etcd", false},
+		{"patch", "apps", "deployments", "portico-store", false},
+		{"delete", "", "pods", "portico-nats-0", false},
+		{"update", "", "secrets", "portico-pki", true},
+		{"update", "", "secrets", "another", false},
+		{"list", "", "secrets", "", false},
+	} {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: "system:serviceaccount:" + namespace + ":" + account, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: request.verb, Group: request.group, Resource: request.resource, Name: request.name}}}
+		answer, err := s.client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.Status.Allowed != request.allowed {
+			t.Errorf("%s may %s %s %s: %t", account, request.verb, request.resource, request.name, answer.Status.Allowed)
+		}
+	}
+}
