@@ -253,6 +253,8 @@ func TestWrongValues(t *testing.T) {
 		"nats.bundled=false":                         "nats.external.urls",
 		"scheduling.spread[0].topologyKey=x":         "/scheduling/spread/0",
 		"authz.disruptionBudget.maxUnavailable=most": "/authz/disruptionBudget/maxUnavailable",
+		"networkPolicy.dnsPorts=null":                "--reset-then-reuse-values",
+		"networkPolicy.apiServer=null":               "--reset-then-reuse-values",
 	} {
 		t.Run(set, func(t *testing.T) {
 			t.Parallel()
