@@ -45,7 +45,7 @@ func TestCluster(t *testing.T) {
 	first := s.images(t)
 
 	watch := s.watchAvailability(t)
-	helm("upgrade", release, "../portico", "--wait", "--values", "../test/values/connected.yaml", "--set", "nats.replicas=5", "--set", "image.tag=v2")
+	helm("upgrade", release, "../portico", "--wait", "--values", "../test/values/connected.yaml", "--set", "minReadySeconds=5", "--set", "nats.replicas=5", "--set", "image.tag=v2")
 	upgraded := replicas()
 	upgraded["nats"] = 5
 	s.awaitReady(t, upgraded)

@@ -254,6 +254,7 @@ func TestWrongValues(t *testing.T) {
 		"scheduling.spread[0].topologyKey=x":         "/scheduling/spread/0",
 		"authz.disruptionBudget.maxUnavailable=most": "/authz/disruptionBudget/maxUnavailable",
 		"networkPolicy.dnsPorts=null":                "--reset-then-reuse-values",
+		"minReadySeconds=null":                       "--reset-then-reuse-values",
 		"networkPolicy.apiServer=null":               "--reset-then-reuse-values",
 	} {
 		t.Run(set, func(t *testing.T) {

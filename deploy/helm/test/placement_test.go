@@ -2,9 +2,11 @@ package test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -35,6 +37,21 @@ func placement(t *testing.T, w workload) string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// TestReplicasArePausedBetween: the roll of a service waits until DNS has lost the former replica.
+func TestReplicasArePausedBetween(t *testing.T) {
+	for file, seconds := range map[string]int32{"default": 35, "minimal": 0} {
+		for _, d := range all[*appsv1.Deployment](render(t, "values/"+file+".yaml")) {
+			want := seconds
+			if slices.Contains([]string{"frontdoor", "csr-signer", "token-cleaner", "lifecycle"}, component(d.Labels)) {
+				want = 0 // nobody finds them by the addresses of their pods
+			}
+			if d.Spec.MinReadySeconds != want {
+				t.Errorf("%s: %s waits for %d s, want %d", file, d.Name, d.Spec.MinReadySeconds, want)
+			}
+		}
+	}
 }
 
 // TestMembersAreApart: no two members of etcd or NATS may be on one node unless the values
