@@ -223,39 +223,65 @@ func TestObjectsAreNamedOnce(t *testing.T) {
 	})
 }
 
-// TestWrongValues: the schema rejects invalid values.
+// TestValuesAtTheLimit: what is only just possible is accepted.
+func TestValuesAtTheLimit(t *testing.T) {
+	for _, set := range []string{
+		"authz.autoscaling.enabled=true,authz.autoscaling.minReplicas=6",
+		"authz.autoscaling.minReplicas=7", // it is not enabled
+		"store.disruptionBudget.maxUnavailable=0,store.disruptionBudget.enabled=false",
+		"frontdoor.shutdownDelay=49s999ms",
+		"monitoring.podMonitor.enabled=true,networkPolicy.enabled=false",
+		"monitoring.podMonitor.enabled=true,networkPolicy.metrics[0].podSelector.matchLabels.a=b",
+	} {
+		t.Run(set, func(t *testing.T) {
+			t.Parallel()
+			if _, err := runHelm(t.Context(), "template", release, chart, "--set", set); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestWrongValues: the schema and the guards reject invalid values.
 func TestWrongValues(t *testing.T) {
 	for set, want := range map[string]string{
-		"storee.replicas=2":                          "additional properties 'storee' not allowed",
-		"store.replica=2":                            "additional properties 'replica' not allowed",
-		"store.replicas=-1":                          "/store/replicas",
-		"etcd.replicas=2":                            "/etcd/replicas",
-		"vocabulary=klingon":                         "/vocabulary",
-		"pki.mode=none":                              "/pki/mode",
-		"pki.server=http://api":                      "/pki/server",
-		"pki.validity=1y":                            "/pki/validity",
-		"frontdoor.extraArgs={rm}":                   "/frontdoor/extraArgs/0",
-		"frontdoor.service.type=ExternalName":        "/frontdoor/service/type",
-		"store.resources.limits.memory=lots":         "/store/resources/limits/memory",
-		"etcd.external.endpoints={http://e}":         "/etcd/external/endpoints/0",
-		"nats.external.urls={nats://n}":              "/nats/external/urls/0",
-		"etcd.overrides./events={http://e}":          "/etcd/overrides/~1events/0",
-		"etcd.overrides.events={https://e}":          "invalid propertyName 'events'",
-		"etcd.bundled=false":                         "etcd.external.endpoints",
-		"tracing.endpoint=collector:4317":            "/tracing/endpoint",
-		"tracing.endpoint=https://collector":         "/tracing/endpoint",
-		"tracing.sampling=2":                         "/tracing/sampling",
-		"nodes.addressTypes={Internal}":              "/nodes/addressTypes/0",
-		"nodes.denyCIDRs={10.0.0.1}":                 "/nodes/denyCIDRs/0",
-		"nodes.port=0":                               "/nodes/port",
-		"admissionConfiguration.plugins[0].name=a":   "/admissionConfiguration/plugins/0",
-		"monitoring.podMonitor.interval=often":       "/monitoring/podMonitor/interval",
-		"nats.bundled=false":                         "nats.external.urls",
-		"scheduling.spread[0].topologyKey=x":         "/scheduling/spread/0",
-		"authz.disruptionBudget.maxUnavailable=most": "/authz/disruptionBudget/maxUnavailable",
-		"networkPolicy.dnsPorts=null":                "--reset-then-reuse-values",
-		"minReadySeconds=null":                       "--reset-then-reuse-values",
-		"networkPolicy.apiServer=null":               "--reset-then-reuse-values",
+		"storee.replicas=2":                                              "additional properties 'storee' not allowed",
+		"store.replica=2":                                                "additional properties 'replica' not allowed",
+		"store.replicas=-1":                                              "/store/replicas",
+		"etcd.replicas=2":                                                "/etcd/replicas",
+		"vocabulary=klingon":                                             "/vocabulary",
+		"pki.mode=none":                                                  "/pki/mode",
+		"pki.server=http://api":                                          "/pki/server",
+		"pki.validity=1y":                                                "/pki/validity",
+		"frontdoor.extraArgs={rm}":                                       "/frontdoor/extraArgs/0",
+		"frontdoor.service.type=ExternalName":                            "/frontdoor/service/type",
+		"store.resources.limits.memory=lots":                             "/store/resources/limits/memory",
+		"etcd.external.endpoints={http://e}":                             "/etcd/external/endpoints/0",
+		"nats.external.urls={nats://n}":                                  "/nats/external/urls/0",
+		"etcd.overrides./events={http://e}":                              "/etcd/overrides/~1events/0",
+		"etcd.overrides.events={https://e}":                              "invalid propertyName 'events'",
+		"etcd.bundled=false":                                             "etcd.external.endpoints",
+		"tracing.endpoint=collector:4317":                                "/tracing/endpoint",
+		"tracing.endpoint=https://collector":                             "/tracing/endpoint",
+		"tracing.sampling=2":                                             "/tracing/sampling",
+		"nodes.addressTypes={Internal}":                                  "/nodes/addressTypes/0",
+		"nodes.denyCIDRs={10.0.0.1}":                                     "/nodes/denyCIDRs/0",
+		"nodes.port=0":                                                   "/nodes/port",
+		"admissionConfiguration.plugins[0].name=a":                       "/admissionConfiguration/plugins/0",
+		"monitoring.podMonitor.interval=often":                           "/monitoring/podMonitor/interval",
+		"nats.bundled=false":                                             "nats.external.urls",
+		"scheduling.spread[0].topologyKey=x":                             "/scheduling/spread/0",
+		"authz.disruptionBudget.maxUnavailable=most":                     "/authz/disruptionBudget/maxUnavailable",
+		"networkPolicy.dnsPorts=null":                                    "--reset-then-reuse-values",
+		"authz.autoscaling.enabled=true,authz.autoscaling.minReplicas=7": "authz.autoscaling: minReplicas 7 is greater than maxReplicas 6",
+		"store.disruptionBudget.maxUnavailable=0":                        "store.disruptionBudget.maxUnavailable: 0 refuses every eviction",
+		"watchHub.disruptionBudget.maxUnavailable=0%":                    "watchHub.disruptionBudget.maxUnavailable: 0 refuses every eviction",
+		"frontdoor.shutdownDelay=50s":                                    "frontdoor.terminationGracePeriodSeconds: 60 s are too few for shutdownDelay 50s",
+		"frontdoor.shutdownDelay=1m500ms":                                "frontdoor.terminationGracePeriodSeconds",
+		"frontdoor.terminationGracePeriodSeconds=20":                     "frontdoor.terminationGracePeriodSeconds",
+		"monitoring.podMonitor.enabled=true":                             "networkPolicy.metrics",
+		"minReadySeconds=null":                                           "--reset-then-reuse-values",
+		"networkPolicy.apiServer=null":                                   "--reset-then-reuse-values",
 	} {
 		t.Run(set, func(t *testing.T) {
 			t.Parallel()

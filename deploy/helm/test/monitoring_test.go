@@ -49,7 +49,7 @@ func TestRules(t *testing.T) {
 // TestPodMonitor: Prometheus finds the status ports of all services, and calls their jobs as
 // the alerts expect it.
 func TestPodMonitor(t *testing.T) {
-	out, err := runHelm(t.Context(), "template", release, chart, "--set=monitoring.podMonitor.enabled=true", "--show-only=templates/monitoring.yaml")
+	out, err := runHelm(t.Context(), "template", release, chart, "--set=monitoring.podMonitor.enabled=true", "--set=networkPolicy.metrics[0].namespaceSelector.matchLabels.a=b", "--show-only=templates/monitoring.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,6 +43,13 @@ func TestRelease(t *testing.T) {
 		t.Errorf("the hook has said %q", said)
 	}
 
+	for _, members := range []string{"1", "5"} {
+		_, err := runHelm(t.Context(), "upgrade", release, chart, "--set=etcd.replicas="+members, "--timeout=2m", "--namespace", namespace, "--kubeconfig", s.kubeconfig)
+		if err == nil || !strings.Contains(err.Error(), "this etcd has 3 members, and their number cannot be changed to "+members) {
+			t.Errorf("%s members of etcd: %v", members, err)
+		}
+	}
+
 	helm("upgrade", release, chart, "--values", "values/changed.yaml", "--timeout=2m")
 	second, secondSecrets := s.specs(t), s.secrets(t)
 	s.checkMounts(t)
