@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	certmanager "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -223,6 +224,40 @@ func TestObjectsAreNamedOnce(t *testing.T) {
 	})
 }
 
+// TestServicesInSteps: an image tag and an emulated release of one service replace those of all,
+// and change no other service.
+func TestServicesInSteps(t *testing.T) {
+	out, err := runHelm(t.Context(), "template", release, chart, "--namespace", namespace, "--set", "image.tag=v1,emulatedVersion=1.21,store.image.tag=v2,frontdoor.emulatedVersion=1.36")
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := decode(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, d := range all[*appsv1.Deployment](objects) {
+		checked++
+		name, tag, emulated := component(d.Labels), "v1", "1.21"
+		if name == "store" {
+			tag = "v2"
+		}
+		if name == "frontdoor" {
+			emulated = "1.36"
+		}
+		container := d.Spec.Template.Spec.Containers[0]
+		if want := "portico-" + name + ":" + tag; container.Image != want || d.Labels["app.kubernetes.io/version"] != tag {
+			t.Errorf("%s runs %s with the version %s, want %s", name, container.Image, d.Labels["app.kubernetes.io/version"], want)
+		}
+		if !slices.Contains(container.Args, "--emulated-version="+emulated) {
+			t.Errorf("%s: %q, want the release %s", name, container.Args, emulated)
+		}
+	}
+	if checked != len(services) {
+		t.Errorf("%d services", checked)
+	}
+}
+
 // TestValuesAtTheLimit: what is only just possible is accepted.
 func TestValuesAtTheLimit(t *testing.T) {
 	for _, set := range []string{
@@ -250,6 +285,8 @@ func TestWrongValues(t *testing.T) {
 		"store.replicas=-1":                                              "/store/replicas",
 		"etcd.replicas=2":                                                "/etcd/replicas",
 		"vocabulary=klingon":                                             "/vocabulary",
+		"authn.emulatedVersion=1.20":                                     "/authn/emulatedVersion",
+		"authn.image.name=a":                                             "/authn/image",
 		"pki.mode=none":                                                  "/pki/mode",
 		"pki.server=http://api":                                          "/pki/server",
 		"pki.validity=1y":                                                "/pki/validity",

@@ -25,15 +25,24 @@ app.kubernetes.io/component: {{ .component }}
 {{- define "portico.labels" -}}
 {{ include "portico.selector" . }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
-app.kubernetes.io/version: {{ .root.Values.image.tag | default .root.Chart.AppVersion | quote }}
+app.kubernetes.io/version: {{ include "portico.tag" . | quote }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{/* The tag of an image: that of the service, whose values are own if there are any, or that of
+all. The image of etcd and NATS is a text. */}}
+{{- define "portico.tag" -}}
+{{- $image := (.own | default dict).image -}}
+{{- $own := "" -}}
+{{- if kindIs "map" $image }}{{ $own = $image.tag }}{{ end -}}
+{{- $own | default .root.Values.image.tag | default .root.Chart.AppVersion -}}
 {{- end -}}
 
 {{/* The image of a program of the suite. */}}
 {{- define "portico.image" -}}
 {{- $image := .root.Values.image -}}
 {{- with $image.registry -}}{{ . }}/{{- end -}}
-{{ $image.prefix }}{{ .component }}:{{ $image.tag | default .root.Chart.AppVersion }}
+{{ $image.prefix }}{{ .component }}:{{ include "portico.tag" . }}
 {{- end -}}
 
 {{/* The members of the bundled etcd or NATS, as a list of host names in JSON. */}}

@@ -21,13 +21,13 @@ token-cleaner: {values: tokenCleaner, worker: true}
 lifecycle:     {values: lifecycle, worker: true}
 {{- end -}}
 
-{{/* Flags of one service, but for extraArgs. Called with root, component and service. */}}
+{{/* Flags of one service, but for extraArgs. Called with root, component, service and own. */}}
 {{- define "portico.args" -}}
 {{- $root := .root -}}
 {{- $name := include "portico.fullname" $root -}}
 {{- $seeds := ne $root.Values.pki.mode "certManager" -}}
 - --vocabulary={{ $root.Values.vocabulary }}
-{{- with $root.Values.emulatedVersion }}
+{{- with .own.emulatedVersion | default $root.Values.emulatedVersion }}
 - --emulated-version={{ . }}
 {{- end }}
 - --log-level={{ $root.Values.log.level }}
