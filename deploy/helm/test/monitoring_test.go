@@ -1,6 +1,7 @@
 package test
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,32 @@ func TestRules(t *testing.T) {
 	}
 	if first := rule.Spec.Groups[0].Rules[0]; !strings.Contains(first.Annotations["summary"], "{{ $labels.job }}") {
 		t.Errorf("%s says %q", first.Alert, first.Annotations["summary"])
+	}
+}
+
+// TestNotes: a command of the notes uses only files that exist or that another command makes.
+func TestNotes(t *testing.T) {
+	options := regexp.MustCompile(`--(?:kubeconfig|certificate-authority|client-certificate|client-key) (\S+)`)
+	made := regexp.MustCompile(`> (\S+)`)
+	for mode, want := range map[string]int{"job": 1, "existing": 1, "certManager": 3} {
+		out, err := runHelm(t.Context(), "install", release, chart, "--dry-run=client", "--set=pki.mode="+mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, notes, _ := strings.Cut(out, "\nNOTES:\n")
+		files := []string{"admin/kubeconfig"} // of portico pki
+		for _, match := range made.FindAllStringSubmatch(notes, -1) {
+			files = append(files, match[1])
+		}
+		used := options.FindAllStringSubmatch(notes, -1)
+		for _, match := range used {
+			if !slices.Contains(files, match[1]) {
+				t.Errorf("%s: nothing makes %s", mode, match[1])
+			}
+		}
+		if len(used) != want {
+			t.Errorf("%s: %d files, want %d: %s", mode, len(used), want, notes)
+		}
 	}
 }
 
