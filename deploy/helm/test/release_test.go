@@ -95,6 +95,8 @@ func TestRelease(t *testing.T) {
 		t.Errorf("the test has said %q", said)
 	}
 
+	s.testTheft(t, helm)
+
 	helm("uninstall", release, "--timeout=2m")
 	eventually(t, "everything is gone", func() error {
 		if left := s.specs(t); len(left) > 0 {

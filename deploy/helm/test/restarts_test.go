@@ -8,6 +8,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // restarts returns the checksums of the files of the NATS servers: in the annotations of the
@@ -84,5 +85,64 @@ func (s *site) checkAccess(t *testing.T, account string) {
 		if answer.Status.Allowed != request.allowed {
 			t.Errorf("%s may %s %s %s: %t", account, request.verb, request.resource, request.name, answer.Status.Allowed)
 		}
+	}
+}
+
+// testTheft follows the documentation of what to do after a theft: the selector finds every Secret
+// of the identities and every pod, and the upgrade makes new authorities.
+func (s *site) testTheft(t *testing.T, helm func(...string) string) {
+	t.Helper()
+	const selector = "app.kubernetes.io/name=portico,app.kubernetes.io/instance=" + release
+	before, restarted := s.secrets(t), s.restarts(t)
+	if err := s.client.CoreV1().Secrets(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: selector}); err != nil {
+		t.Fatal(err)
+	}
+	if left := s.secrets(t); len(left) > 0 {
+		t.Fatalf("%d Secrets are left", len(left))
+	}
+	helm("upgrade", release, chart, "--timeout=2m")
+	s.checkMounts(t)
+	after := s.secrets(t)
+	for name, old := range before {
+		made := after[name]
+		if made == nil && strings.Contains(name, "-nats-") {
+			continue // of a member that is no more
+		}
+		for key, content := range old.Data {
+			names := key == "kubeconfig" && name != "portico-pki-admin" // it has the names of files only
+			if made == nil || !names && string(made.Data[key]) == string(content) {
+				t.Errorf("%s in %s is the stolen one", key, name)
+			}
+		}
+	}
+	if again := s.restarts(t); again == restarted || again[0] != again[1] {
+		t.Errorf("NATS is not restarted with its new identities: %q", again)
+	}
+	parsed, err := labels.Parse(selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployments, err := s.client.AppsV1().Deployments(namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets, err := s.client.AppsV1().StatefulSets(namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods := map[string]map[string]string{}
+	for _, d := range deployments.Items {
+		pods[d.Name] = d.Spec.Template.Labels
+	}
+	for _, d := range sets.Items {
+		pods[d.Name] = d.Spec.Template.Labels
+	}
+	for name, of := range pods {
+		if !parsed.Matches(labels.Set(of)) {
+			t.Errorf("the pods of %s are not selected", name)
+		}
+	}
+	if len(pods) != 11 {
+		t.Errorf("%d workloads", len(pods))
 	}
 }
