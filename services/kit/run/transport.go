@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
@@ -39,7 +38,7 @@ func peerFlags(fs *pflag.FlagSet, offers bool) {
 type transport struct {
 	identity *peertls.Identity // nil if there are no other processes
 	address  string
-	server   *grpc.Server // nil without --rpc-address
+	server   *rpcserver.Server // nil without --rpc-address
 	health   *health.Server
 	listener net.Listener
 	log      *slog.Logger

@@ -16,10 +16,8 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
@@ -59,17 +57,18 @@ type guard struct {
 	sometimes  *rate.Sometimes // for the log: a peer may make any number of calls
 }
 
-// admit implements tap.ServerInHandle. It refuses calls before anything of their request is read, but
-// those of methods that nobody knows: the server does not read these either, and its answer tells a
-// service of a later release to do without them. It must not block.
-func (g guard) admit(ctx context.Context, call *tap.Info) (context.Context, error) {
-	names := callerNames(ctx)
-	if g.mayCall(names, call.FullMethodName) || !known(call.FullMethodName) {
-		return ctx, nil
+// first returns a method that refuses callers that may make no request of it at all, before its
+// request is read: decode is what reads it.
+func (g guard) first(fullMethod string, method grpc.MethodHandler) grpc.MethodHandler {
+	return func(server any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+		names := callerNames(ctx)
+		if g.mayCall(names, fullMethod) {
+			return method(server, ctx, decode, interceptor)
+		}
+		g.seconds.WithLabelValues(fullMethod, codes.PermissionDenied.String()).Observe(0)
+		g.sometimes.Do(func() { g.log.Warn("call refused", "method", fullMethod, "caller", names) })
+		return nil, status.Errorf(codes.PermissionDenied, "%q may not call %s", names, fullMethod)
 	}
-	g.seconds.WithLabelValues(call.FullMethodName, codes.PermissionDenied.String()).Observe(0)
-	g.sometimes.Do(func() { g.log.Warn("call refused", "method", call.FullMethodName, "caller", names) })
-	return ctx, status.Errorf(codes.PermissionDenied, "%q may not call %s", names, call.FullMethodName)
 }
 
 func (g guard) intercept(ctx context.Context, r any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
@@ -126,17 +125,6 @@ func (g guard) callersOf(fullMethod string) (callers []services.Caller, everybod
 func (g guard) mayCall(names []string, fullMethod string) bool {
 	callers, everybody := g.callersOf(fullMethod)
 	return everybody && len(names) > 0 || slices.ContainsFunc(callers, func(c services.Caller) bool { return slices.Contains(names, c.Service) })
-}
-
-// known reports whether this release has a method.
-func known(fullMethod string) bool {
-	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(fullMethod, "/"), "/", "."))
-	d, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
-	if err != nil {
-		return false
-	}
-	_, ok := d.(protoreflect.MethodDescriptor)
-	return ok
 }
 
 // covers reports whether a caller may name the resource type of a request; a caller whose

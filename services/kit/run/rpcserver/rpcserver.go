@@ -5,6 +5,7 @@ package rpcserver
 
 import (
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -51,11 +52,17 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-// New returns a server without services. Calls of methods that the caller may not call at all are
-// refused before their request is read. The interceptors of the others, outermost first: measured;
-// the guard, before any code of a service; continued, so that refused callers make no spans;
-// recovered, around that code only.
-func New(c Config) *grpc.Server {
+// Server is a gRPC server that refuses calls of methods that the caller may not call at all before
+// their request is read.
+type Server struct {
+	*grpc.Server
+	guard guard
+}
+
+// New returns a server without services. The interceptors of calls that are not refused at once,
+// outermost first: measured; the guard, before any code of a service; continued, so that refused
+// callers make no spans; recovered, around that code only.
+func New(c Config) *Server {
 	seconds := newSeconds(c.Metrics)
 	g := guard{services.Callers(), c.Vocabulary, c.Log, seconds, &rate.Sometimes{First: 10, Interval: logInterval}}
 	interceptors := []grpc.UnaryServerInterceptor{measured(seconds), g.intercept, c.Continued, recovered(c.Log)}
@@ -63,11 +70,26 @@ func New(c Config) *grpc.Server {
 	for i, intercept := range interceptors {
 		streams[i] = streamed(intercept)
 	}
-	return grpc.NewServer(append(window.Server(), grpc.Creds(c.Identity.Server()), grpc.ConnectionTimeout(handshakeTimeout),
-		grpc.InTapHandle(g.admit), grpc.ChainUnaryInterceptor(interceptors...), grpc.ChainStreamInterceptor(streams...),
+	server := grpc.NewServer(append(window.Server(), grpc.Creds(c.Identity.Server()), grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.ChainUnaryInterceptor(interceptors...), grpc.ChainStreamInterceptor(streams...),
 		grpc.NumStreamWorkers(callWorkers), grpc.MaxConcurrentStreams(maxCalls), grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxRecvMsgSize(MaxRequest), grpc.MaxSendMsgSize(MaxAnswer),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: KeepaliveEvery, Timeout: KeepaliveWait, MaxConnectionAge: connectionAge, MaxConnectionAgeGrace: time.Minute}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: KeepaliveEvery / 2, PermitWithoutStream: true}),
 	)...)
+	return &Server{server, g}
+}
+
+// RegisterService implements grpc.ServiceRegistrar. It puts the guard before each method, because the
+// interceptors of methods without a stream run when the request has been read. A tap of gRPC would run
+// before, but the timer for the deadline of a call that it refuses is not stopped, and the caller
+// chooses the deadline. The server does not read the requests of methods that are not registered.
+func (s *Server) RegisterService(d *grpc.ServiceDesc, server any) {
+	guarded := *d
+	guarded.Methods = slices.Clone(d.Methods)
+	for i := range guarded.Methods {
+		m := &guarded.Methods[i]
+		m.Handler = s.guard.first("/"+d.ServiceName+"/"+m.MethodName, m.Handler)
+	}
+	s.Server.RegisterService(&guarded, server)
 }

@@ -6,9 +6,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/net/http2"
@@ -139,7 +141,7 @@ func TestRefusedCallsAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, method := range []string{"/portico.v1.Store/Invented", "/portico.v1.Authz/Invented", "/invented.Store/Get", "/x"} {
+	for _, method := range []string{"/portico.v1.Store/Invented", "/portico.v1.Authz/Invented", "/invented.Store/Get", "/portico/v1/Store/Delete", "/x"} {
 		if err := stolen.Invoke(t.Context(), method, &pb.GetRequest{}, &pb.Object{}); status.Code(err) != codes.Unimplemented {
 			t.Errorf("%s: %v", method, err)
 		}
@@ -157,6 +159,37 @@ func TestRefusedCallsAreCounted(t *testing.T) {
 	}
 	if len(families) != 1 || len(families[0].GetMetric()) != 1 {
 		t.Errorf("got %v", families)
+	}
+}
+
+// TestRefusedCallsAreForgotten: nothing remains of a refused call, whatever deadline its caller has
+// chosen. Its timer, context and what stops it would be several objects.
+func TestRefusedCallsAreForgotten(t *testing.T) {
+	a := newAuthority(t)
+	stolen := pb.NewStoreClient(connected(t, a, "authn", served(t, a)))
+	ctx, cancel := context.WithTimeout(t.Context(), 10_000*time.Hour)
+	defer cancel()
+	refused := func(calls int) {
+		for range calls {
+			if _, err := stolen.Delete(ctx, &pb.DeleteRequest{}); status.Code(err) != codes.PermissionDenied {
+				t.Fatal(err)
+			}
+		}
+	}
+	objects := func() int64 {
+		var m runtime.MemStats
+		for range 3 { // also what is in pools
+			runtime.GC()
+		}
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapObjects)
+	}
+	refused(100) // what is made once
+	before := objects()
+	const calls = 5000
+	refused(calls)
+	if more := objects() - before; more > calls/2 {
+		t.Errorf("%d objects remain of %d calls", more, calls)
 	}
 }
 
