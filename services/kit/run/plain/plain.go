@@ -23,6 +23,12 @@ const (
 	// maxConnections bounds the connections, which are not counted among those of clients: whoever
 	// operates the process gets its pages also while clients take all of theirs.
 	maxConnections = 64
+	// readTimeout bounds a request with its body, which no page reads: otherwise a client that
+	// announces a body and does not send it would keep its connection for ever.
+	readTimeout = 10 * time.Second
+	// writeTimeout bounds the time from the headers of a request to the end of its response. A page
+	// that takes longer, such as a profile, has to extend it with http.ResponseController.
+	writeTimeout = 30 * time.Second
 	// idleTimeout is how long a connection is kept without a request.
 	idleTimeout = time.Minute
 	// maxHeaders bounds the headers of a request, in bytes.
@@ -38,7 +44,7 @@ func Listen(address string, pages http.Handler, log *slog.Logger) (*Server, erro
 	if err != nil {
 		return nil, err
 	}
-	return &Server{listener, &http.Server{Handler: pages, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaders}}, nil
+	return &Server{listener, &http.Server{Handler: pages, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaders}}, nil
 }
 
 // Address returns the address, or "" if there is none.
