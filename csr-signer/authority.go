@@ -60,13 +60,16 @@ func newAuthority(certFile, keyFile string, lifetime time.Duration, now func() t
 // The certificate is checked against the template, because a remote authority may issue
 // another one.
 func (a *authority) issue(template *x509.Certificate, request *x509.CertificateRequest, wanted time.Duration) (*x509.Certificate, error) {
-	lifetime := min(a.lifetime, a.certificate.NotAfter.Sub(a.now()))
+	now := a.now()
+	lifetime := min(a.lifetime, a.certificate.NotAfter.Sub(now))
 	if wanted > 0 {
 		lifetime = min(lifetime, max(wanted, shortest))
 	}
 	if lifetime <= 0 {
 		return nil, errors.New("the authority's own certificate has expired")
 	}
+	// Otherwise the service would take the clock of this machine, which may be another one.
+	template.NotBefore, template.NotAfter = now.Add(-backdate), now.Add(lifetime)
 	template.CRLDistributionPoints, template.OCSPServer = a.lists, a.responders
 	answer, err := a.service.CreateCertificate(&apiv1.CreateCertificateRequest{
 		Template: template, CSR: request, Lifetime: lifetime, Backdate: backdate})

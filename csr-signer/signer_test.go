@@ -96,6 +96,32 @@ func TestRequestedLifetime(t *testing.T) {
 	}
 }
 
+// TestClockOfTheAPI: the validity is that of the clock that counts, not of this machine's: a
+// certificate does not outlive its authority if the latter is ahead.
+func TestClockOfTheAPI(t *testing.T) {
+	s, _ := newSigner(t, request(t, client, "Approved"))
+	a := s.authority
+	behind := time.Now().Add(-48 * time.Hour)
+	a.now = func() time.Time { return behind }
+	for what, c := range map[string]struct {
+		lifetime time.Duration
+		end      time.Time
+	}{
+		"shorter than the authority's": {time.Hour, behind.Add(time.Hour)},
+		"longer than the authority's":  {1000 * time.Hour, a.certificate.NotAfter},
+	} {
+		a.lifetime = c.lifetime
+		template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "jane"}, PublicKey: newKey(t).Public()}
+		got, err := a.issue(template, &x509.CertificateRequest{}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if begin := behind.Add(-backdate); !got.NotBefore.Equal(begin.UTC().Truncate(time.Second)) || !got.NotAfter.Equal(c.end.UTC().Truncate(time.Second)) {
+			t.Errorf("%s: valid from %v to %v, want %v to %v", what, got.NotBefore, got.NotAfter, begin, c.end)
+		}
+	}
+}
+
 func wantCertificate(t *testing.T, encoded string) {
 	t.Helper()
 	text, err := base64.StdEncoding.DecodeString(encoded)
