@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"math/big"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -64,11 +65,14 @@ type Responder struct {
 	signing  *rate.Limiter
 	requests *prometheus.CounterVec
 	current  atomic.Pointer[edition] // nil before the first
+	renewing sync.Mutex
+	expired  rate.Sometimes // for renewals because the current edition has expired
 }
 
 // Init registers the metrics of the responder. It is called first.
 func (r *Responder) Init(metrics prometheus.Registerer) error {
 	r.signing = rate.NewLimiter(statusesPerSecond, 2*statusesPerSecond)
+	r.expired = rate.Sometimes{Interval: pause}
 	r.requests = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portico_revocation_status_requests_total",
 		Help: "Requests for the certificate revocation list and for OCSP responses, by their result."}, []string{"document", "result"})
 	return metrics.Register(r.requests)
@@ -97,17 +101,33 @@ func (r *Responder) Run(ctx context.Context) error {
 	}
 }
 
-// renew makes a new edition, unless nothing newer is known.
+// valid returns the edition that is served at a time, nil if there is none that is valid. The clock
+// of this machine may have been set forward since the current one was signed: then it is renewed.
+func (r *Responder) valid(now time.Time) *edition {
+	e := r.current.Load()
+	if e == nil || now.Before(e.until) {
+		return e
+	}
+	r.expired.Do(r.renew)
+	if e = r.current.Load(); now.Before(e.until) {
+		return e
+	}
+	return nil
+}
+
+// renew makes a new edition, unless it would have expired already.
 func (r *Responder) renew() {
+	r.renewing.Lock()
+	defer r.renewing.Unlock()
 	specs, asOf := r.Source.Revocations()
-	if asOf.IsZero() {
+	now := r.Clock.Now()
+	if asOf.IsZero() || !now.Before(asOf.UTC().Truncate(time.Second).Add(r.Validity)) {
 		return
 	}
-	now := r.Clock.Now()
 	e := &edition{asOf: asOf.UTC().Truncate(time.Second), set: revocation.NewSet(specs), statuses: map[statusKey][]byte{}}
 	e.until, e.number = e.asOf.Add(r.Validity), asOf.UnixMilli()
 	if before := r.current.Load(); before != nil {
-		e.number = max(e.number, before.number+1) // also after the clock was set back
+		e.number = max(e.number, before.number+1) // also after the clock was set back, unless this process begins after that
 	}
 	e.revoked = r.revoked(specs, now)
 	list := &x509.RevocationList{Number: big.NewInt(e.number), ThisUpdate: e.asOf, NextUpdate: e.until, RevokedCertificateEntries: e.entries()}

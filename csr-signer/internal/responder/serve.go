@@ -88,9 +88,9 @@ func unpack(encoded string) ([]byte, bool) {
 // serveList answers with the list, 404 if the authority cannot sign lists, and 503 while nothing
 // valid is known.
 func (r *Responder) serveList(w http.ResponseWriter, q *http.Request) {
-	e, now := r.current.Load(), r.Clock.Now()
+	e := r.valid(r.Clock.Now())
 	switch {
-	case e == nil || !now.Before(e.until):
+	case e == nil:
 		r.count("crl", "unavailable")
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, "the state of certificates is not known", http.StatusServiceUnavailable)
@@ -108,18 +108,20 @@ func (r *Responder) serveList(w http.ResponseWriter, q *http.Request) {
 // RFC 6960 has it.
 func (r *Responder) serveStatus(w http.ResponseWriter, q *http.Request, raw []byte, complete bool) {
 	w.Header().Set("Content-Type", "application/ocsp-response")
-	e, now := r.current.Load(), r.Clock.Now()
+	now := r.Clock.Now()
 	refuse := func(result string, answer []byte) {
 		r.count("ocsp", result)
 		w.Header().Set("Cache-Control", "no-store")
 		_, _ = w.Write(answer) // the client may be gone
 	}
 	request, err := ocsp.ParseRequest(raw)
-	switch {
-	case !complete || err != nil:
+	if !complete || err != nil {
 		refuse("malformed", ocsp.MalformedRequestErrorResponse)
 		return
-	case e == nil || !now.Before(e.until):
+	}
+	e := r.valid(now)
+	switch {
+	case e == nil:
 		refuse("unavailable", ocsp.TryLaterErrorResponse)
 		return
 	case !issuedBy(r.Authority.Certificate(), request):
