@@ -66,6 +66,14 @@ type heldKey struct {
 	stored
 	// until is when a replaced key is no longer accepted, by the clock of this hub.
 	until time.Time
+	// seen is when this hub has first read the key.
+	seen time.Time
+}
+
+// left returns the time until a key is replaced that is replaced at an interval. A key that was made
+// in the future, or before the clock of this hub was set back, is not kept longer than another one.
+func (h heldKey) left(every time.Duration) time.Duration {
+	return min(time.Until(h.Made.Add(every)), time.Until(h.seen.Add(every)))
 }
 
 // replaced reports whether another key has taken the place of this one.
@@ -133,12 +141,20 @@ func (k *Keys) Accepted(ctx context.Context, id []byte) ([]Held, error) {
 }
 
 func (r *ring) has(id []byte) bool {
-	for _, h := range r.held {
-		if known := h.ID(); string(known[:]) == string(id) {
-			return true
+	return len(id) == seal.IDBytes && r.find(seal.ID(id)) != nil
+}
+
+// find returns the key with an ID, nil if there is none. r may be nil.
+func (r *ring) find(id seal.ID) *heldKey {
+	if r == nil {
+		return nil
+	}
+	for i := range r.held {
+		if r.held[i].ID() == id {
+			return &r.held[i]
 		}
 	}
-	return false
+	return nil
 }
 
 // reload reads the keys from etcd, at most once per reloadEvery.
@@ -172,8 +188,7 @@ func (k *Keys) follow(ctx context.Context) error {
 	changed := k.etcd.Watch(clientv3.WithRequireLeader(ctx), Path, clientv3.WithRev(at+1))
 	for {
 		r := k.now.Load()
-		// A key that was made in the future is not kept longer than another one.
-		due := time.NewTimer(min(k.every, time.Until(r.held[len(r.held)-1].Made.Add(k.every))))
+		due := time.NewTimer(r.held[len(r.held)-1].left(k.every))
 		select {
 		case response, ok := <-changed:
 			due.Stop()
@@ -246,22 +261,19 @@ func (k *Keys) load(ctx context.Context) (at int64, err error) {
 // The overlap begins when this hub learns that a key is replaced. Only of a key that it has not
 // known as the current one does it trust the time in etcd, and for no more than the overlap.
 func (r *ring) hold(m *seal.Master, s stored, now time.Time) heldKey {
-	h := heldKey{Master: m, stored: s}
-	if !h.replaced() {
-		return h
+	h := heldKey{Master: m, stored: s, seen: now}
+	known := r.find(m.ID())
+	if known != nil {
+		h.seen = known.seen
 	}
-	h.until = now.Add(min(Overlap, s.Replaced.Add(Overlap).Sub(now)))
-	if r == nil {
-		return h
-	}
-	for _, known := range r.held {
-		switch {
-		case known.ID() != m.ID():
-		case known.replaced():
-			h.until = known.until
-		default:
-			h.until = now.Add(Overlap)
-		}
+	switch {
+	case !h.replaced():
+	case known == nil:
+		h.until = now.Add(min(Overlap, s.Replaced.Add(Overlap).Sub(now)))
+	case known.replaced():
+		h.until = known.until
+	default:
+		h.until = now.Add(Overlap)
 	}
 	return h
 }
