@@ -38,6 +38,7 @@ func TestProxies(t *testing.T) {
 	show := func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		http.SetCookie(w, &http.Cookie{Name: "a", Value: "secret"})
+		w.Header().Set("Date", "Thu, 01 Jan 1970 00:00:00 GMT")
 		_, _ = fmt.Fprintf(w, "%s %s %s %v", r.Method, r.URL.RequestURI(), body, r.Header)
 	}
 	b := newBench(t, show)
@@ -74,6 +75,9 @@ func TestProxies(t *testing.T) {
 		if got := string(body); response.StatusCode != 200 || !strings.HasPrefix(got, want+"the body") || strings.Contains(got, "secret") ||
 			!strings.Contains(got, "X-Kept:[kept]") || !strings.Contains(got, "X-Forwarded-For:[127.0.0.1]") || response.Header.Get("Set-Cookie") != "" {
 			t.Errorf("%s: got %d %s %v", path, response.StatusCode, got, response.Header)
+		}
+		if date := response.Header.Get("Date"); date == "" || strings.Contains(date, "1970") {
+			t.Errorf("%s: the time of the response is %q", path, date)
 		}
 	}
 }

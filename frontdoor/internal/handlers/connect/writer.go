@@ -31,7 +31,8 @@ type writer struct {
 const maxStatus = 599
 
 // WriteHeader implements http.ResponseWriter. All backends share one origin, so neither
-// cookies nor permissions for other origins cross. Informational responses do not cross
+// cookies nor permissions for other origins cross. The time of a response is that of the
+// front door, because workers take it for the API's. Informational responses do not cross
 // either.
 func (w *writer) WriteHeader(status int) {
 	if status < http.StatusOK || w.began {
@@ -41,6 +42,7 @@ func (w *writer) WriteHeader(status int) {
 		status = http.StatusBadGateway
 	}
 	w.Header().Del("Set-Cookie")
+	w.Header().Del("Date")
 	for name := range w.Header() {
 		if strings.HasPrefix(name, "Access-Control-") {
 			w.Header().Del(name)

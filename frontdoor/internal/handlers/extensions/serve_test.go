@@ -20,6 +20,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	http.SetCookie(w, &http.Cookie{Name: "a", Value: "secret"})
 	w.Header().Set("Access-Control-Allow-Origin", "*")
+	w.Header().Set("Date", "Thu, 01 Jan 1970 00:00:00 GMT")
 	_, _ = fmt.Fprintf(w, "%s %s %s %v", r.Method, r.URL.RequestURI(), body, r.Header)
 }
 
@@ -41,6 +42,9 @@ func TestRequestsReachTheExtension(t *testing.T) {
 		if response.StatusCode != 200 || !strings.HasPrefix(got, want) || strings.Contains(got, "secret") || !strings.Contains(got, "X-Kept:[kept]") ||
 			response.Header.Get("Set-Cookie") != "" || response.Header.Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("%s: got %d %s %v", path, response.StatusCode, got, response.Header)
+		}
+		if date := response.Header.Get("Date"); date == "" || strings.Contains(date, "1970") {
+			t.Errorf("%s: the time of the response is %q", path, date)
 		}
 		for _, want := range []string{"X-Remote-User:[jane]", "X-Remote-Group:[a b]", "X-Remote-Extra-Example.com%2fx:[1 2]"} {
 			if !strings.Contains(got, want) {
