@@ -1,5 +1,6 @@
-// Package accept opens ports whose connections do not use up the file descriptors of the process,
-// and logs when they cannot be accepted. It does not know what is served.
+// Package accept opens ports with a bounded number of connections, so that these do not use up the
+// file descriptors of the process, and logs when connections cannot be accepted. It does not know
+// what is served.
 package accept
 
 import (
@@ -24,28 +25,39 @@ const (
 // Seats bounds the connections that are open at the same time, of any number of ports.
 type Seats chan struct{}
 
-// NewSeats returns seats for n connections.
-func NewSeats(n int) Seats { return make(Seats, n) }
+// NewSeats returns seats for n connections that are not counted among those of clients. There are
+// fewer if the process may open few descriptors: a quarter of those that it keeps for itself.
+func NewSeats(n int) Seats { return make(Seats, min(n, apart(descriptors()))) }
 
 // Clients returns the seats for the clients of this process, which all its ports share: three
-// quarters of the descriptors that it may open. The others are for its files and for its own
-// connections to other services.
-var Clients = sync.OnceValue(func() Seats {
+// quarters of the descriptors that it may open, or fewer if these are less than 128. The others are
+// for its files and for its own connections to other services.
+var Clients = sync.OnceValue(func() Seats { return make(Seats, forClients(descriptors())) })
+
+// descriptors returns how many descriptors the process may open.
+func descriptors() uint64 {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return NewSeats(math.MaxInt32)
+		return math.MaxUint64
 	}
-	return NewSeats(forClients(limit.Cur))
-})
+	return limit.Cur
+}
+
+// forItself returns how many of the descriptors the process keeps for itself.
+func forItself(descriptors uint64) uint64 { return max(descriptors/4, min(fewest, descriptors/2)) }
 
 // forClients returns how many of the descriptors are for clients.
 func forClients(descriptors uint64) int {
-	own := max(descriptors/4, min(fewest, descriptors/2))
-	return int(min(descriptors-own, math.MaxInt32))
+	return int(min(descriptors-forItself(descriptors), math.MaxInt32))
 }
 
-// Listen opens a TCP port. While all seats are taken, further clients wait in the queue of the
-// operating system.
+// apart returns how many of the descriptors a port with seats of its own may take.
+func apart(descriptors uint64) int {
+	return int(min(max(1, forItself(descriptors)/4), math.MaxInt32))
+}
+
+// Listen opens a TCP port. While all seats are taken, further clients wait, all but one of them in
+// the queue of the operating system.
 func Listen(address string, seats Seats, log *slog.Logger) (net.Listener, error) {
 	inner, err := net.Listen("tcp", address)
 	if err != nil {
@@ -66,31 +78,41 @@ type listener struct {
 
 // Accept implements net.Listener. A server repeats it after a temporary error.
 func (l *listener) Accept() (net.Conn, error) {
+	inner, err := l.Listener.Accept()
+	if err != nil {
+		select {
+		case <-l.closed:
+		default:
+			l.failing.Do(func() {
+				l.log.Warn("a connection cannot be accepted, retrying", "address", l.Addr().String(), "error", err)
+			})
+		}
+		return nil, err
+	}
+	// Not before there is a connection: a port without clients takes no seat.
+	if err := l.takeSeat(); err != nil {
+		_ = inner.Close()
+		return nil, err
+	}
+	return &conn{Conn: inner, seats: l.seats}, nil
+}
+
+// takeSeat waits for a seat.
+func (l *listener) takeSeat() error {
 	select {
 	case l.seats <- struct{}{}:
+		return nil
 	default:
-		l.full.Do(func() {
-			l.log.Warn("new connections wait: as many are open as the limit on open files allows", "address", l.Addr().String(), "open", len(l.seats))
-		})
-		select {
-		case l.seats <- struct{}{}:
-		case <-l.closed:
-			return nil, net.ErrClosed
-		}
 	}
-	c, err := l.Listener.Accept()
-	if err == nil {
-		return &conn{Conn: c, seats: l.seats}, nil
-	}
-	<-l.seats
+	l.full.Do(func() {
+		l.log.Warn("new connections wait: as many are open as may be", "address", l.Addr().String(), "open", len(l.seats))
+	})
 	select {
+	case l.seats <- struct{}{}:
+		return nil
 	case <-l.closed:
-	default:
-		l.failing.Do(func() {
-			l.log.Warn("a connection cannot be accepted, retrying", "address", l.Addr().String(), "error", err)
-		})
+		return net.ErrClosed
 	}
-	return nil, err
 }
 
 // Close implements net.Listener.

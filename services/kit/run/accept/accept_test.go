@@ -79,9 +79,11 @@ func TestSeats(t *testing.T) {
 		t.Cleanup(func() { _ = l.Close() })
 		ports[i], served[i] = l, accepted(l)
 	}
-	dial(t, ports[0])
-	dial(t, ports[0])
-	first, second := <-served[0], <-served[0]
+	var seated []net.Conn
+	for range cap(seats) {
+		dial(t, ports[0])
+		seated = append(seated, <-served[0])
+	}
 	for range 20 {
 		dial(t, ports[0])
 	}
@@ -95,10 +97,12 @@ func TestSeats(t *testing.T) {
 		t.Fatal("a connection without a seat")
 	default:
 	}
-	if err := errors.Join(first.Close(), second.Close()); err != nil {
-		t.Fatal(err)
+	for _, c := range seated {
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	_ = first.Close() // again: it has one seat only
+	_ = seated[0].Close() // again: it has one seat only
 	for range 20 {
 		c := <-served[0]
 		if got := len(seats); got > cap(seats) {
@@ -164,10 +168,18 @@ func TestErrorsAreLogged(t *testing.T) {
 	}
 }
 
+// TestForClients: how many of the descriptors are for clients, and for a port with seats of its own.
 func TestForClients(t *testing.T) {
-	for descriptors, want := range map[uint64]int{64: 32, 128: 96, 256: 192, 1024: 768, 1 << 20: 3 << 18, math.MaxUint64: math.MaxInt32} {
-		if got := forClients(descriptors); got != want {
+	type seats struct{ clients, apart int }
+	for descriptors, want := range map[uint64]seats{
+		1: {1, 1}, 64: {32, 8}, 128: {96, 8}, 256: {192, 16}, 1024: {768, 64}, 1 << 20: {3 << 18, 1 << 16}, math.MaxUint64: {math.MaxInt32, math.MaxInt32},
+	} {
+		if got := (seats{forClients(descriptors), apart(descriptors)}); got != want {
 			t.Errorf("%d descriptors: got %d, want %d", descriptors, got, want)
 		}
+	}
+	few, mine := cap(NewSeats(3)), apart(descriptors())
+	if few != min(3, mine) || cap(NewSeats(math.MaxInt)) != mine {
+		t.Errorf("got %d of 3 seats, %d are for a port", few, mine)
 	}
 }
