@@ -16,8 +16,7 @@ import (
 )
 
 // TestFewDescriptorsOfServices: clients without a certificate that open as many connections to the
-// store and the hub as these may have disturb no requests, and keep no restarted front door out for
-// longer than their handshakes may take.
+// store and the hub as these may have disturb no requests, and keep no restarted front door out.
 func TestFewDescriptorsOfServices(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -45,7 +44,7 @@ func TestFewDescriptorsOfServices(t *testing.T) {
 		}
 	}
 	for _, name := range names {
-		eventually(t, name+" logs that clients wait", func() bool { return strings.Contains(s.processes[name].log(), "new connections wait") })
+		eventually(t, name+" logs that strangers yield", func() bool { return strings.Contains(s.processes[name].log(), "new connections end others") })
 	}
 	create := func(name string) {
 		t.Helper()

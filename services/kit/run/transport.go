@@ -96,7 +96,7 @@ func (c *transport) listen(fail func(error)) (err error) {
 	if c.server == nil {
 		return nil
 	}
-	if c.listener, err = accept.Listen(c.address, accept.Clients(), c.log); err != nil {
+	if c.listener, err = accept.ListenForPeers(c.address, accept.Clients(), rpcserver.KeepaliveWait, c.log); err != nil {
 		return fmt.Errorf("--rpc-address: %w", err)
 	}
 	for name := range c.server.GetServiceInfo() {

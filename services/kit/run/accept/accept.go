@@ -1,6 +1,6 @@
 // Package accept opens ports with a bounded number of connections, so that these do not use up the
-// file descriptors of the process, and logs when connections cannot be accepted. It does not know
-// what is served.
+// file descriptors of the process, and logs when connections cannot be accepted. At a port for
+// peers, those that have not proved who they are yield to new ones. It does not know what is served.
 package accept
 
 import (
@@ -59,6 +59,14 @@ func apart(descriptors uint64) int {
 // Listen opens a TCP port. While all seats are taken, further clients wait, all but one of them in
 // the queue of the operating system.
 func Listen(address string, seats Seats, log *slog.Logger) (net.Listener, error) {
+	l, err := listen(address, seats, log)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+func listen(address string, seats Seats, log *slog.Logger) (*listener, error) {
 	inner, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
@@ -70,6 +78,7 @@ func Listen(address string, seats Seats, log *slog.Logger) (net.Listener, error)
 type listener struct {
 	net.Listener
 	seats         Seats
+	peers         *peers // nil if connections do not have to prove who they are
 	log           *slog.Logger
 	once          sync.Once
 	closed        chan struct{}
@@ -89,30 +98,44 @@ func (l *listener) Accept() (net.Conn, error) {
 		}
 		return nil, err
 	}
-	// Not before there is a connection: a port without clients takes no seat.
+	// Not before there is a connection, so that no other one ends for one that does not come.
 	if err := l.takeSeat(); err != nil {
 		_ = inner.Close()
 		return nil, err
 	}
-	return &conn{Conn: inner, seats: l.seats}, nil
+	c := &conn{Conn: inner, seats: l.seats}
+	if l.peers == nil {
+		return c, nil
+	}
+	return l.peers.welcome(c), nil
 }
 
-// takeSeat waits for a seat.
+// takeSeat waits for a seat. If none is free, a connection that has not proved who it is loses its
+// own.
 func (l *listener) takeSeat() error {
-	select {
-	case l.seats <- struct{}{}:
-		return nil
-	default:
+	for {
+		select {
+		case l.seats <- struct{}{}:
+			return nil
+		default:
+		}
+		if !l.peers.endOldest() {
+			break
+		}
+		l.full.Do(func() { l.warn("new connections end others that have not proved who they are") })
 	}
-	l.full.Do(func() {
-		l.log.Warn("new connections wait: as many are open as may be", "address", l.Addr().String(), "open", len(l.seats))
-	})
+	l.full.Do(func() { l.warn("new connections wait") })
 	select {
 	case l.seats <- struct{}{}:
 		return nil
 	case <-l.closed:
 		return net.ErrClosed
 	}
+}
+
+// warn logs what happens because all seats are taken.
+func (l *listener) warn(what string) {
+	l.log.Warn(what+": as many are open as may be", "address", l.Addr().String(), "open", len(l.seats))
 }
 
 // Close implements net.Listener.

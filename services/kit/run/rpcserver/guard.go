@@ -3,6 +3,7 @@ package rpcserver
 import (
 	"context"
 	"log/slog"
+	"net"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/run/accept"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/resource"
@@ -168,6 +170,20 @@ func onlyFields(m proto.Message, known ...protoreflect.Name) bool {
 		return only
 	})
 	return only
+}
+
+// proving are credentials that tell a connection when its client has proved who it is.
+type proving struct {
+	credentials.TransportCredentials
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (p proving) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	secured, info, err := p.TransportCredentials.ServerHandshake(raw)
+	if c, ok := raw.(accept.Prover); ok && err == nil {
+		c.Proved()
+	}
+	return secured, info, err
 }
 
 // callerNames returns the service names in the caller's certificate.

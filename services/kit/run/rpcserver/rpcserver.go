@@ -70,7 +70,7 @@ func New(c Config) *Server {
 	for i, intercept := range interceptors {
 		streams[i] = streamed(intercept)
 	}
-	server := grpc.NewServer(append(window.Server(), grpc.Creds(c.Identity.Server()), grpc.ConnectionTimeout(handshakeTimeout),
+	server := grpc.NewServer(append(window.Server(), grpc.Creds(proving{c.Identity.Server()}), grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.ChainUnaryInterceptor(interceptors...), grpc.ChainStreamInterceptor(streams...),
 		grpc.NumStreamWorkers(callWorkers), grpc.MaxConcurrentStreams(maxCalls), grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxRecvMsgSize(MaxRequest), grpc.MaxSendMsgSize(MaxAnswer),

@@ -29,18 +29,22 @@ import (
 type counted struct {
 	net.Listener
 	received atomic.Int64
+	proved   atomic.Int64 // connections whose clients have proved who they are
 	metrics  *prometheus.Registry
 }
 
 func (l *counted) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
-	return countedConn{c, &l.received}, err
+	return countedConn{c, &l.received, &l.proved}, err
 }
 
 type countedConn struct {
 	net.Conn
-	received *atomic.Int64
+	received, proved *atomic.Int64
 }
+
+// Proved implements accept.Prover.
+func (c countedConn) Proved() { c.proved.Add(1) }
 
 func (c countedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
@@ -207,6 +211,32 @@ func TestHealthForEveryService(t *testing.T) {
 	}
 	if status.Code(err) != codes.PermissionDenied {
 		t.Errorf("a watch: %v", err)
+	}
+}
+
+// TestStrangersProveNothing: the port learns which connections have proved who they are.
+func TestStrangersProveNothing(t *testing.T) {
+	a := newAuthority(t)
+	l := served(t, a)
+	for who, config := range map[string]*tls.Config{
+		"without a certificate": {InsecureSkipVerify: true, NextProtos: []string{"h2"}}, //nolint:gosec // the test is about the other side
+		"of another authority":  identity(t, newAuthority(t), "frontdoor").ClientConfig("store", "h2"),
+	} {
+		config.InsecureSkipVerify, config.VerifyConnection = true, nil
+		conn, err := tls.Dial("tcp", l.Addr().String(), config)
+		if err == nil { // the server reads the certificate after the client is done
+			_, err = io.Copy(io.Discard, conn)
+			_ = conn.Close()
+		}
+		if err == nil || l.proved.Load() != 0 {
+			t.Errorf("%s: %v, %d connections", who, err, l.proved.Load())
+		}
+	}
+	if _, err := healthpb.NewHealthClient(connected(t, a, "admission", l)).Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil {
+		t.Error(err)
+	}
+	if got := l.proved.Load(); got != 1 {
+		t.Errorf("%d connections have proved who they are", got)
 	}
 }
 
