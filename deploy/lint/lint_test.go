@@ -89,6 +89,8 @@ func TestRulesFind(t *testing.T) {
 		{"every metric is listed", "store/a.go", "func f() { m := func(name string) any { return prometheus.GaugeOpts{Name: `portico_` + name} }; m(`listed`); m(`none`) }"},
 		{"no sleeps", "store/a_test.go", "func f() { time.Sleep(1) }"},
 		{"no times that jump", "store/a.go", "func f(a *atomic.Int64) { a.Store(time.Now().Add(1).UnixNano()) }"},
+		{"no times that jump", "store/a.go", "type x struct{ a atomic.Int64 }\nfunc f(v *x) { now := time.Now().Unix(); v.a.CompareAndSwap(0, now+1) }"},
+		{"no times that jump", "store/a.go", "func f(a *int64) { atomic.StoreInt64(a, time.Now().Unix()) }"},
 	}
 	for _, c := range cases {
 		t.Run(c.rule, func(t *testing.T) {
@@ -136,6 +138,9 @@ func wrap(err error) error {
 	}
 	return fmt.Errorf("reading: %w", err)
 }
+
+// keep has no atomic.
+func keep(seen *sync.Map) { seen.Store(time.Now().Unix(), true) }
 
 // See x.k8s.io: comments may contain upstream names.
 func read(ctx context.Context, a, b, c, d int) int {

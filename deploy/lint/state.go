@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"regexp"
 	"slices"
 )
 
@@ -46,15 +47,19 @@ func checkSleeps(w *Workspace) (found []Finding) {
 }
 
 // checkJumps finds Unix times that are stored in an atomic, where they are compared with later ones.
+// It sees atomics that their package declares with their type, and times in the argument itself or
+// in what declares a local variable there; none that a function returns or that is assigned later.
 func checkJumps(w *Workspace) (found []Finding) {
 	for _, p := range w.Packages {
+		atomics := atomicNames(p)
 		for _, f := range p.source() {
 			ast.Inspect(f.AST, func(n ast.Node) bool {
 				call, ok := n.(*ast.CallExpr)
 				if !ok {
 					return true
 				}
-				if s, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Store", "Swap", "CompareAndSwap"}, s.Sel.Name) && slices.ContainsFunc(call.Args, unixTime) {
+				s, ok := call.Fun.(*ast.SelectorExpr)
+				if ok && atomics[lastName(s.X)] && storing.MatchString(s.Sel.Name) && slices.ContainsFunc(call.Args, unixTime) {
 					found = append(found, Finding{w.at(f, call), s.Sel.Name + " of a Unix time"})
 				}
 				return true
@@ -64,11 +69,59 @@ func checkJumps(w *Workspace) (found []Finding) {
 	return found
 }
 
+var storing = regexp.MustCompile("^(Store|Swap|CompareAndSwap)")
+
+// atomicNames returns the names of variables, parameters and fields that are atomics, and that of
+// their package.
+func atomicNames(p *Package) map[string]bool {
+	names := map[string]bool{"atomic": true}
+	for _, f := range p.source() {
+		ast.Inspect(f.AST, func(n ast.Node) bool {
+			var declared []*ast.Ident
+			var of ast.Expr
+			switch n := n.(type) {
+			case *ast.Field:
+				declared, of = n.Names, n.Type
+			case *ast.ValueSpec:
+				declared, of = n.Names, n.Type
+			}
+			if star, ok := of.(*ast.StarExpr); ok {
+				of = star.X
+			}
+			if s, ok := of.(*ast.SelectorExpr); ok && lastName(s.X) == "atomic" {
+				for _, name := range declared {
+					names[name.Name] = true
+				}
+			}
+			return true
+		})
+	}
+	return names
+}
+
+// lastName returns c of a.b.c, and "" of what has no name.
+func lastName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	}
+	return ""
+}
+
 // unixTime reports whether an expression has a call of Unix, UnixMilli, UnixMicro or UnixNano.
 func unixTime(e ast.Expr) (yes bool) {
 	ast.Inspect(e, func(n ast.Node) bool {
-		s, ok := n.(*ast.SelectorExpr)
-		yes = yes || ok && slices.Contains([]string{"Unix", "UnixMilli", "UnixMicro", "UnixNano"}, s.Sel.Name)
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			yes = yes || slices.Contains([]string{"Unix", "UnixMilli", "UnixMicro", "UnixNano"}, n.Sel.Name)
+		case *ast.Ident:
+			if n.Obj != nil {
+				declaration, ok := n.Obj.Decl.(*ast.AssignStmt)
+				yes = yes || ok && slices.ContainsFunc(declaration.Rhs, unixTime)
+			}
+		}
 		return true
 	})
 	return yes
