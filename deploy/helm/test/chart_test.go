@@ -277,6 +277,19 @@ func TestValuesAtTheLimit(t *testing.T) {
 	}
 }
 
+// TestSingleNATSServer: a server without others has no cluster.
+func TestSingleNATSServer(t *testing.T) {
+	for replicas, routes := range map[string]int{"1": 0, "2": 2} {
+		out, err := runHelm(t.Context(), "template", release, chart, "--values", "values/cert-manager.yaml", "--set", "nats.replicas="+replicas, "--show-only", "templates/nats.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out, "verify_and_map: true") || strings.Contains(out, "\n    cluster {\n") != (routes > 0) || strings.Count(out, `"tls://portico-nats-`) != routes {
+			t.Errorf("%s servers:\n%s", replicas, out)
+		}
+	}
+}
+
 // TestWrongValues: the schema and the guards reject invalid values.
 func TestWrongValues(t *testing.T) {
 	for set, want := range map[string]string{
