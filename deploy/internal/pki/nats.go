@@ -50,7 +50,8 @@ func (p *PKI) publicKey(folder string) (string, error) {
 // serverConfig is the configuration of one NATS server: users identified by nkeys in a separate
 // account, and mutual TLS with clients and the other servers, if there are any.
 const serverConfig = `# Written by portico pki. Start the server in this folder, because file names are relative
-# to its working directory. It reloads all files at SIGHUP.
+# to its working directory. It reloads all files at SIGHUP, but a server without others does
+# not become one with others, or the reverse: it refuses the whole reload, and has to be restarted.
 server_name: %q
 listen: "0.0.0.0:4222"
 http: "127.0.0.1:8222"
