@@ -99,9 +99,9 @@ func (s Server) SlowHeaders(ctx context.Context, n int) (opened int, err error) 
 	return s.many(ctx, n, "GET /api HTTP/1.1\r\nHost: a\r\nX-Slow: ")
 }
 
-// HalfHandshakes opens connections that begin a TLS handshake and then send nothing. It returns a
+// IncompleteHandshakes opens connections that begin a TLS handshake and then send nothing. It returns a
 // function that waits until the server has closed all of them; an error if ctx ends before.
-func (s Server) HalfHandshakes(ctx context.Context, n int) (closed func(ctx context.Context) error, err error) {
+func (s Server) IncompleteHandshakes(ctx context.Context, n int) (closed func(ctx context.Context) error, err error) {
 	conns := make([]net.Conn, n)
 	for i := range conns {
 		if conns[i], err = (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", s.Address); err != nil {

@@ -17,7 +17,7 @@ import (
 func floods() []attack.Trial {
 	return []attack.Trial{
 		{Name: "FrameFloods", Finding: "E", Run: frameFloods},
-		{Name: "HalfHandshakes", Finding: "E", Run: halfHandshakes},
+		{Name: "IncompleteHandshakes", Finding: "E", Run: incompleteHandshakes},
 		{Name: "EndlessLines", Finding: "E", Run: endlessLines},
 	}
 }
@@ -89,24 +89,24 @@ func (k flood) run(ctx context.Context, t *attack.Target) error {
 	return nil
 }
 
-// halfHandshakes begins TLS handshakes that do not end. They do not keep others out, and not for long.
-func halfHandshakes(ctx context.Context, t *attack.Target) error {
+// incompleteHandshakes begins TLS handshakes that do not end. They do not keep others out, and not for long.
+func incompleteHandshakes(ctx context.Context, t *attack.Target) error {
 	return attack.Modest(t, 100<<20, func() error {
-		closed, err := attack.Server(t).HalfHandshakes(ctx, attack.Count(t, 200, 2000))
+		closed, err := attack.Server(t).IncompleteHandshakes(ctx, attack.Count(t, 200, 2000))
 		if err != nil {
 			return err
 		}
-		if err := attack.Promptly(ctx, maxDelay, "a read during half handshakes", func(ctx context.Context) error {
+		if err := attack.Promptly(ctx, maxDelay, "a read during incomplete handshakes", func(ctx context.Context) error {
 			return attack.Expect(ctx, t.Root(), cluster.Request{Path: "/api"}, http.StatusOK)
 		}); err != nil {
 			return err
 		}
-		return attack.Promptly(ctx, 30*time.Second, "the end of half handshakes", closed)
+		return attack.Promptly(ctx, 30*time.Second, "the end of incomplete handshakes", closed)
 	})
 }
 
 // endlessLines sends requests over HTTP/1.1 whose chunk extensions, trailers or header lines do not
-// end, and requests that nobody waits for the answers of.
+// end, and requests whose answers nobody waits for.
 func endlessLines(ctx context.Context, t *attack.Target) error {
 	chunked := rawhttp.Head(http.MethodPost, "/api/v1/namespaces", "Transfer-Encoding: chunked") + "\r\n\r\n"
 	return attack.Modest(t, 100<<20, func() error {

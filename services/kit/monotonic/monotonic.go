@@ -4,7 +4,7 @@ package monotonic
 
 import "time"
 
-// origin is long before the process began, so that a zero is long ago.
+// origin is long before the process began, so that the zero value is long ago.
 var origin = time.Now().Add(-24 * time.Hour)
 
 // Now returns the time in nanoseconds. It can be compared with other times of this process only.

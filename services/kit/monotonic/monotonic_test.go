@@ -9,7 +9,7 @@ func TestNow(t *testing.T) {
 	began := time.Now()
 	before := Now()
 	if Since(0) < time.Hour {
-		t.Error("a zero is not long ago")
+		t.Error("the zero value is not long ago")
 	}
 	for Now() == before {
 	}
