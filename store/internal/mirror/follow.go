@@ -97,11 +97,11 @@ func (m *Mirror) checkEpochAlways(ctx context.Context) {
 
 // load reads all objects at one revision and then replaces the current state.
 func (m *Mirror) load(ctx context.Context) error {
-	of, _, err := m.keeper.Read(ctx)
+	of, now, err := m.keeper.Read(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the epoch: %w", err)
 	}
-	m.enter(of)
+	m.enter(of, now)
 	end := clientv3.GetPrefixRangeEnd(resource.Root)
 	tree := new(objects)
 	from, revision, limit := resource.Root, int64(0), int64(leastPage)
@@ -171,16 +171,22 @@ func (m *Mirror) Decrypted(o *services.Object) {
 
 // watch applies etcd's changes, starting at a revision, until the watch ends.
 func (m *Mirror) watch(ctx context.Context, from int64) error {
-	ctx, cancel := context.WithCancel(etcd.OwnStream(ctx))
+	ctx, end := context.WithCancelCause(etcd.OwnStream(ctx))
+	cancel := func() { end(nil) }
 	defer cancel()
 	if !m.cutBy(cancel) {
 		return errors.New("the loaded state is no longer valid")
 	}
+	var proving sync.WaitGroup
+	defer proving.Wait()
+	defer cancel()
+	// Watch returns only when the member has created the watch.
+	proving.Go(func() { m.requireProgress(ctx, end) })
 	events := m.client.Watch(ctx, resource.Root, clientv3.WithPrefix(),
 		clientv3.WithRev(from), clientv3.WithProgressNotify())
 	go m.requestProgress(ctx)
-	m.setStalled(time.Time{})
-	defer func() { m.setStalled(time.Now()) }()
+	m.opened()
+	defer m.ended()
 	for response := range events {
 		if err := response.Err(); err != nil {
 			return err
@@ -203,6 +209,9 @@ func (m *Mirror) watch(ctx context.Context, from int64) error {
 			m.apply(changes, response.Events[len(changes)-1].Kv.ModRevision)
 		}
 	}
+	if err := context.Cause(ctx); errors.Is(err, errNoProgress) {
+		return err
+	}
 	return errors.New("etcd ended the watch")
 }
 
@@ -220,12 +229,6 @@ func (m *Mirror) cutBy(cancel context.CancelFunc) bool {
 	defer m.mu.Unlock()
 	m.cut = cancel
 	return !m.void
-}
-
-func (m *Mirror) setStalled(since time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.stalled = since
 }
 
 // requestProgress requests progress notifications while a read waits for a revision. If a

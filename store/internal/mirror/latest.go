@@ -23,6 +23,6 @@ func (m *Mirror) readRevision(ctx context.Context) (int64, error) {
 	case err != nil:
 		return 0, err
 	}
-	m.enter(e)
+	m.enter(e, revision)
 	return revision, nil
 }

@@ -16,6 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/etcd"
 	"github.com/portico-platform/portico/services/kit/etcd/epoch"
 	"github.com/portico-platform/portico/services/kit/sharedcall"
 	"github.com/portico-platform/portico/services/resource"
@@ -65,6 +66,8 @@ type Mirror struct {
 	waiters  waiters
 	pins     pins
 	stalled  time.Time // when the watch of etcd broke; zero while it runs
+	stuck    int       // watches in a row that were ended because they made no progress
+	newest   int64     // the newest revision of the epoch that was read from etcd
 	loads    int64
 }
 
@@ -75,8 +78,8 @@ func New(c Config) *Mirror {
 		filled: make(chan struct{}), lag: make(chan struct{}, 1),
 		tree: new(objects), unread: map[resource.GroupResource]bool{}, pins: newPins(c.PinAge, c.PinBytes), void: true,
 	}
-	m.keeper = epoch.New(epoch.Config{KV: c.Client, Log: c.Log, Broken: m.forget})
-	m.contact = contact.New(contact.Config{KV: c.Client, Key: epoch.Key, Log: c.Log})
+	m.keeper = epoch.New(epoch.Config{KV: etcd.Hedged(c.Client), Log: c.Log, Broken: m.forget})
+	m.contact = contact.New(contact.Config{KV: etcd.Hedged(c.Client), Key: epoch.Key, Log: c.Log})
 	m.latest = sharedcall.New(readTimeout, func(ctx context.Context, _ []struct{}) (int64, error) { return m.readRevision(ctx) })
 	return m
 }
@@ -131,14 +134,15 @@ func (m *Mirror) forgetAll() {
 	}
 }
 
-// enter records etcd's current epoch. State of another epoch is dropped.
-func (m *Mirror) enter(e epoch.Epoch) {
+// enter records etcd's current epoch and revision. State of another epoch is dropped.
+func (m *Mirror) enter(e epoch.Epoch, revision int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.epoch != e {
-		m.epoch = e
+		m.epoch, m.newest = e, 0
 		m.forgetAll()
 	}
+	m.newest = max(m.newest, revision)
 }
 
 // Snapshot returns the newest state in memory.
@@ -299,6 +303,7 @@ func (m *Mirror) apply(changes []change, revision int64) {
 		m.heads.changed(c.path, c.revision)
 	}
 	m.revision, m.changed, m.shared = revision, revision, nil
+	m.moved()
 	m.pins.trim(time.Now(), m.replaced)
 	m.waiters.wake(revision)
 }
@@ -309,6 +314,7 @@ func (m *Mirror) advance(revision int64) {
 	defer m.mu.Unlock()
 	if revision > m.revision && !m.void {
 		m.revision, m.shared = revision, nil
+		m.moved()
 		m.waiters.wake(revision)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/etcd/epoch"
 )
@@ -17,7 +19,7 @@ const deadline = 10 * time.Second
 
 // loaded is a mirror without etcd, at revision 10.
 func loaded(c Config, paths ...string) *Mirror {
-	c.Log = slog.New(slog.DiscardHandler)
+	c.Client, c.Log = clientv3.NewCtxClient(context.Background()), slog.New(slog.DiscardHandler)
 	m := New(c)
 	tree := new(objects)
 	for _, path := range paths {

@@ -1,0 +1,48 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/contracttest/lossy"
+	"github.com/portico-platform/portico/services/kit/etcd"
+)
+
+// dialMembers connects to several members of an etcd like the store.
+func dialMembers(t *testing.T, members []string, options ...grpc.DialOption) *clientv3.Client {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: members, Logger: zap.NewNop(), DialOptions: append(etcd.DialOptions(), options...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// TestWatchOfAHungMemberIsOpenedAgain hangs the watch of the store, and the next one before it is
+// created: a most-recent read sees a later write of another store, within the time that reads wait.
+func TestWatchOfAHungMemberIsOpenedAgain(t *testing.T) {
+	address := serveEtcd(t, func(*embed.Config) {})
+	watches := &lossy.Streams{Method: "Watch/Watch"}
+	s := New(Config{Client: dialMembers(t, []string{address}, watches.Option()), Log: discard, Metrics: prometheus.NewRegistry()})
+	await(t, s)
+	direct := replica(t, dial(t, address))
+	create(t, s, "before")
+	if _, err := s.Get(t.Context(), services.GetRequest{Key: pod("before")}); err != nil {
+		t.Fatal(err)
+	}
+	watches.Hang(1)
+	create(t, direct, "after")
+	if _, err := s.Get(t.Context(), services.GetRequest{Key: pod("after")}); err != nil {
+		t.Error(err)
+	}
+	if since := s.main.mirror.Status().Stalled; !since.IsZero() || watches.Left() != 0 {
+		t.Errorf("the mirror does not follow etcd since %v; %d watches still hang", since, watches.Left())
+	}
+}
