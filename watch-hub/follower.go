@@ -1,6 +1,7 @@
 package watchhub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -81,6 +82,7 @@ type follower struct {
 	heard     atomic.Int64 // when etcd last sent anything, as monotonic.Now
 
 	filled           bool      // the window holds as much of the past as it can
+	stuck            int       // watches in a row that were ended because they made no progress
 	told             time.Time // when progress was last published
 	publishedThrough int64     // and its revision
 	compacted        time.Time // when this hub last compacted
@@ -101,7 +103,7 @@ func newFollower(s shared, o etcd.Override, about progressOf) *follower {
 	}
 	f.reader = history.NewReader(o.Client, s.config.Values, log)
 	f.reader.Owns = services.Progress{Only: about.only, Except: about.except}.About
-	f.keeper = epoch.New(epoch.Config{KV: o.Client, Log: log})
+	f.keeper = epoch.New(epoch.Config{KV: etcd.Hedged(o.Client), Log: log})
 	f.publisher = newPublisher(s.config.Bus, s.keys.Current, log)
 	f.publisher.tracer = s.config.Tracer
 	if s.config.Bus != nil && bus.Private(s.config.Bus) {
@@ -148,22 +150,24 @@ func (f *follower) followAlways(ctx context.Context) {
 var (
 	errWatchEnded = errors.New("etcd ended the watch")
 	errNewEpoch   = errors.New("etcd's history was replaced")
+	errNoProgress = errors.New("the member of etcd that serves the watch does not proceed, although others do")
 )
 
 // follow moves changes from etcd into the window and onto the bus.
 func (f *follower) follow(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, end := context.WithCancelCause(ctx)
 	var background sync.WaitGroup
 	defer background.Wait()
-	defer cancel()
+	defer end(nil)
 	of, err := f.begin(ctx)
 	if err != nil {
 		return err
 	}
 	_, after := f.window.Span()
+	proven := make(chan int64, 1)
+	// Watch returns only when the member has created the watch.
+	background.Go(func() { f.prove(ctx, of, prover{proven, end}) })
 	responses := f.reader.Watch(ctx, resource.Root, after, progressEvery)
-	proven := make(chan int64)
-	background.Go(func() { f.prove(ctx, of, proven) })
 	background.Go(func() { f.fill(ctx) })
 	expire := time.NewTicker(progressEvery)
 	defer expire.Stop()
@@ -173,7 +177,7 @@ func (f *follower) follow(ctx context.Context) error {
 		select {
 		case response, ok := <-responses:
 			if err := f.takeAll(responses, response, ok); err != nil {
-				return err
+				return cmp.Or(context.Cause(ctx), err)
 			}
 		case <-f.publisher.waited():
 			f.publish(time.Now())
@@ -189,7 +193,7 @@ func (f *follower) follow(ctx context.Context) error {
 			}
 			f.confirm(revision)
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -212,42 +216,6 @@ func (f *follower) begin(ctx context.Context) (epoch.Epoch, error) {
 		close(f.ready)
 	}
 	return of, nil
-}
-
-// prove reads the epoch periodically. It sends the revision of each read, and closes the channel
-// when the epoch has changed.
-func (f *follower) prove(ctx context.Context, of epoch.Epoch, proven chan<- int64) {
-	ticker := time.NewTicker(progressEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-		// The watch breaks too if etcd does not respond.
-		now, revision, err := f.keeper.Read(ctx)
-		if err != nil {
-			continue
-		}
-		if now != of {
-			close(proven)
-			return
-		}
-		select {
-		case proven <- revision:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// confirm takes a read that found nothing newer than the window for the progress of the watch: etcd
-// does not respond to requests for progress before the first write after the watch began.
-func (f *follower) confirm(revision int64) {
-	if _, through := f.window.Span(); revision <= through {
-		f.take(history.Run{Through: through})
-	}
 }
 
 // fill reads the past into the window, newest first, until the window is full or etcd

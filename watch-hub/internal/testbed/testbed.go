@@ -20,6 +20,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/resource"
@@ -54,11 +55,11 @@ func StartEtcd(t testing.TB) *Etcd {
 	return &Etcd{Client: client, t: t}
 }
 
-// StartRemoteEtcd starts an empty member that the test calls over gRPC.
-func StartRemoteEtcd(t testing.TB) *Etcd {
+// StartRemoteEtcd starts an empty member that the test calls over gRPC, with further options.
+func StartRemoteEtcd(t testing.TB, options ...grpc.DialOption) *Etcd {
 	t.Helper()
 	member := startMember(t, []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}})
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{member.Clients[0].Addr().String()}, Logger: zap.NewNop()})
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{member.Clients[0].Addr().String()}, Logger: zap.NewNop(), DialOptions: options})
 	if err != nil {
 		t.Fatal(err)
 	}
