@@ -7,14 +7,21 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// hedgeAfter is how long a read may take before it is also sent to another member: much longer
-// than a read of one key takes.
-const hedgeAfter = 500 * time.Millisecond
+const (
+	// hedgeAfter is how long a read may take before it is also sent to other members: much longer
+	// than a read of one key takes.
+	hedgeAfter = 500 * time.Millisecond
+	// together is how many requests are then sent at once, to members that follow each other: other
+	// requests may take every second turn, that of the members that respond.
+	together = 2
+	// maxReads is how many times a read is sent at most.
+	maxReads = 1 + 3*together
+)
 
 // Hedged returns the client's KV. A Get that has not been answered within half a second is sent
-// again while the first one goes on, and the first response counts: a member of the cluster whose
-// disk hangs keeps its connections, and the client sends it every nth request. Get must be of few
-// values.
+// again, twice, while the first one goes on, and the first response counts: a member of the cluster
+// whose disk hangs keeps its connections, and the client sends it every nth request. Get must be of
+// few values.
 func Hedged(client *clientv3.Client) clientv3.KV { return hedged{client.KV, client.Endpoints} }
 
 type hedged struct {
@@ -30,25 +37,23 @@ type read struct {
 
 // Get implements clientv3.KV. An etcd in this process, or with one endpoint, is asked once.
 func (h hedged) Get(ctx context.Context, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	members := len(h.endpoints())
-	if members < 2 {
+	if len(h.endpoints()) < 2 {
 		return h.KV.Get(ctx, key, options...)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// Requests of others may have the turn of the other members, so each member gets a chance, and one more.
-	left, pending := members+1, 0
-	reads := make(chan read, left)
-	again := time.NewTicker(hedgeAfter)
-	defer again.Stop()
+	sent, pending := 0, 0
+	reads := make(chan read, maxReads)
 	ask := func() {
-		left--
+		sent++
 		pending++
 		go func() {
 			answer, err := h.KV.Get(ctx, key, options...)
 			reads <- read{answer, err}
 		}()
 	}
+	again := time.NewTicker(hedgeAfter)
+	defer again.Stop()
 	for ask(); ; {
 		select {
 		case r := <-reads:
@@ -56,7 +61,7 @@ func (h hedged) Get(ctx context.Context, key string, options ...clientv3.OpOptio
 				return r.answer, r.err
 			}
 		case <-again.C:
-			if left > 0 {
+			for range min(together, maxReads-sent) {
 				ask()
 			}
 		}
