@@ -55,7 +55,7 @@ func newCluster(c Config, name string, client *clientv3.Client, registry prometh
 		Client: client, Time: s.metrics.timeEtcd, Within: c.SettleWithin,
 		Reached: func() int64 { return m.Status().Revision },
 		WriteID: codec.WriteID,
-		Bound:   m.Contact().Bound, Away: func() error { return s.away("write") },
+		Bound:   m.Contact().Bound, Away: func() error { return s.away("write") }, Heard: m.Contact().Heard,
 	})
 	return s
 }
@@ -199,7 +199,10 @@ func (s *cluster) get(ctx context.Context, operation, key string, options ...cli
 	ctx, done := s.metrics.timeEtcd(ctx, operation)
 	answer, err := s.client.Get(ctx, key, options...)
 	done(err)
-	if err != nil && errors.Is(context.Cause(ctx), contact.ErrAway) {
+	switch {
+	case err == nil:
+		s.mirror.Contact().Heard()
+	case errors.Is(context.Cause(ctx), contact.ErrAway):
 		return nil, contact.ErrAway
 	}
 	return answer, err

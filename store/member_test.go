@@ -2,6 +2,7 @@ package store
 
 import (
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -45,4 +46,25 @@ func TestWatchOfAHungMemberIsOpenedAgain(t *testing.T) {
 	if since := s.main.mirror.Status().Stalled; !since.IsZero() || watches.Left() != 0 {
 		t.Errorf("the mirror does not follow etcd since %v; %d watches still hang", since, watches.Left())
 	}
+}
+
+// TestOneHungMember hangs one of two members, for several times as long as etcd may be silent: etcd is
+// not away, and most-recent reads succeed.
+func TestOneHungMember(t *testing.T) {
+	address := serveEtcd(t, func(*embed.Config) {})
+	link := lossy.New(t, address)
+	s := New(Config{Client: dialMembers(t, []string{link.Address(), address}), Log: discard, Metrics: prometheus.NewRegistry()})
+	await(t, s)
+	o := create(t, s, "held")
+	link.BlackHole()
+	reads := 0
+	for began := time.Now(); time.Since(began) < 8*time.Second || reads == 0; reads++ {
+		if _, err := s.Get(t.Context(), services.GetRequest{Key: o.Key}); err != nil {
+			t.Fatalf("a most-recent read after %v and %d others: %v", time.Since(began), reads, err)
+		}
+	}
+	if lost := s.main.mirror.Contact().Losses(); lost != 0 {
+		t.Errorf("etcd was away %d times although a member responds", lost)
+	}
+	t.Logf("%d reads", reads)
 }

@@ -1,6 +1,6 @@
 // Package contact monitors whether etcd responds. Twice a second it sends a
-// linearizable read of one key. etcd is away (unavailable) when it has not responded
-// for patience; it is back with its next response.
+// linearizable read of one key. etcd is away (unavailable) when it has responded neither to
+// that nor to any other request for patience; it is back with its next response.
 //
 // Callers stop waiting for etcd while it is away: the store rejects requests that have not
 // been sent, and determines the outcome of writes that have. The package serves
@@ -17,6 +17,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/portico-platform/portico/services/kit/monotonic"
 	"github.com/portico-platform/portico/services/kit/retry"
 )
 
@@ -34,7 +35,7 @@ var ErrAway = errors.New("etcd has not responded for " + patience.String())
 
 // Config configures a Contact.
 type Config struct {
-	// KV reads Key.
+	// KV reads Key, from another member of etcd if one does not respond.
 	KV  clientv3.KV
 	Key string
 	Log *slog.Logger
@@ -45,6 +46,7 @@ type Contact struct {
 	config Config
 	state  atomic.Pointer[state]
 	lost   atomic.Int64
+	heard  atomic.Int64 // when etcd last responded, as monotonic.Now
 	// pending receives the result of the request in flight; nil if there is none. Only
 	// Run uses it.
 	pending chan error
@@ -84,24 +86,23 @@ func (c *Contact) Bound(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
+// Heard records that etcd has responded to a request as only a cluster with a leader does.
+func (c *Contact) Heard() { c.heard.Store(monotonic.Now()) }
+
 // Run monitors etcd until ctx ends.
 func (c *Contact) Run(ctx context.Context) {
-	answered := time.Now()
+	c.Heard()
 	for ctx.Err() == nil {
-		sent := time.Now()
 		err := c.probe(ctx)
-		now := time.Now()
 		wait := soon
 		switch {
 		case err == nil:
-			answered, wait = now, every
-			if c.Err() != nil {
+			c.Heard()
+			if wait = every; c.Err() != nil {
 				c.found()
 				c.config.Log.Info("etcd responds again")
 			}
-		case now.Sub(sent) > 2*patience:
-			answered = now // this process itself was paused
-		case ctx.Err() == nil && c.Err() == nil && now.Sub(answered) >= patience:
+		case ctx.Err() == nil && c.Err() == nil && c.silent() >= patience:
 			c.lost.Add(1)
 			c.config.Log.Warn("etcd does not respond, requests that need it are refused", "error", err)
 			c.state.Load().lose(ErrAway)
@@ -116,27 +117,49 @@ func (c *Contact) found() {
 	c.state.Store(s)
 }
 
-// probe returns an error if etcd does not respond within patience. At most one request is
-// in flight: an etcd in this process may hang and ignore ctx.
+// probe returns an error if the request fails, or if etcd has not responded to any request for
+// patience. At most one request is in flight: an etcd in this process may hang and ignore ctx.
 func (c *Contact) probe(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, ErrAway)
-	defer cancel()
 	if c.pending == nil {
 		answer := make(chan error, 1)
 		c.pending = answer
 		go func() {
+			ctx, cancel := context.WithTimeoutCause(ctx, patience, ErrAway)
+			defer cancel()
 			_, err := c.config.KV.Get(ctx, c.config.Key, clientv3.WithCountOnly())
 			answer <- err
 		}()
 	}
-	select {
-	case err := <-c.pending:
-		c.pending = nil
-		if err != nil {
-			return fmt.Errorf("reading from etcd: %w", err)
+	left := patience
+	for {
+		if silent := c.silent(); silent < patience {
+			left = patience - silent
 		}
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+		due := time.Now().Add(left)
+		timer := time.NewTimer(left)
+		var err error
+		select {
+		case err = <-c.pending:
+			c.pending = nil
+			if err == nil {
+				timer.Stop()
+				return nil
+			}
+			err = fmt.Errorf("reading from etcd: %w", err)
+		case <-timer.C:
+			err = ErrAway
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		timer.Stop()
+		if time.Since(due) > patience {
+			c.Heard() // this process itself was paused
+		}
+		if c.pending == nil || ctx.Err() != nil || c.silent() >= patience {
+			return err
+		}
 	}
 }
+
+// silent returns how long etcd has not responded.
+func (c *Contact) silent() time.Duration { return monotonic.Since(c.heard.Load()) }

@@ -23,6 +23,7 @@ func (m *Mirror) readRevision(ctx context.Context) (int64, error) {
 	case err != nil:
 		return 0, err
 	}
+	m.contact.Heard()
 	m.enter(e, revision)
 	return revision, nil
 }

@@ -50,8 +50,9 @@ func (m *Mirror) position() (revision, newest int64, patience time.Duration) {
 	return m.revision, m.newest, min(stuckAfter<<min(m.stuck, 10), mostStuck)
 }
 
-// moved records progress. The caller holds mu.
+// moved records progress, which is also a sign of etcd: a member alone makes none. The caller holds mu.
 func (m *Mirror) moved() {
+	m.contact.Heard()
 	if m.stuck > 0 {
 		m.stuck, m.stalled = 0, time.Time{}
 	}

@@ -80,6 +80,8 @@ type Config struct {
 	// transaction is begun, and the outcome of one in progress is settled.
 	Bound func(context.Context) (context.Context, context.CancelFunc)
 	Away  func() error
+	// Heard is called when etcd has responded to a transaction.
+	Heard func()
 	// WriteID returns the ID of the write that stored the value of an object at a path.
 	WriteID func(path string, value []byte) string
 	// Within is the timeout for determining an outcome; zero selects the default.
@@ -158,6 +160,7 @@ func (s *Swapper) once(ctx context.Context, w Swap) (Outcome, error) {
 	done(err)
 	switch {
 	case err == nil:
+		s.Heard()
 		s.revoke(w.unused(answer, lease))
 		return w.outcome(answer), nil
 	case sending.Never():
