@@ -28,6 +28,9 @@ const (
 	// Messages beyond it are lost, and replayed by the hub.
 	reconnectBuffer = 4 << 20
 	flushTimeout    = time.Second
+	// writeTimeout bounds how long a server may not read: the client holds its lock while it writes, and
+	// its own default is a minute. The client then connects again.
+	writeTimeout = 2 * time.Second
 )
 
 // Conn is the connection to NATS.
@@ -113,6 +116,8 @@ func Connect(n *run.Node, server string, options ...nats.Option) (*nats.Conn, er
 		nats.ReconnectBufSize(reconnectBuffer),
 		nats.PingInterval(pingEvery),
 		nats.MaxPingsOutstanding(pingsOut),
+		nats.FlusherTimeout(writeTimeout),
+		nats.ReconnectOnFlusherError(),
 		nats.ConnectHandler(func(c *nats.Conn) { log.Info("connected", "to", "nats", "server", c.ConnectedUrlRedacted()) }),
 		nats.ReconnectHandler(func(c *nats.Conn) {
 			log.Info("reconnected", "to", "nats", "server", c.ConnectedUrlRedacted())

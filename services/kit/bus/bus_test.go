@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/portico-platform/portico/services/contracttest/lossy"
 	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
@@ -198,4 +199,36 @@ func await(t *testing.T, changed <-chan nats.Status) {
 	case <-time.After(testTimeout):
 		t.Fatal("the status did not change")
 	}
+}
+
+// TestServerThatDoesNotRead: writes to a server that does not read end, and the connection is given up
+// long before it misses pings.
+func TestServerThatDoesNotRead(t *testing.T) {
+	server := serve(t, -1, nil)
+	link := lossy.New(t, server.Addr().String())
+	conn, _, err := use(t, "--nats-url=nats://"+link.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantDelivery(t, conn)
+	lost := conn.StatusChanged(nats.RECONNECTING, nats.DISCONNECTED)
+	link.BlackHole()
+	published := make(chan struct{})
+	go func() {
+		defer close(published)
+		for range 64 { // more than the buffers of sockets and client
+			_ = conn.Publish("test.large", make([]byte, 512<<10)) // fails when the buffer is full
+		}
+	}()
+	select {
+	case <-lost:
+	case <-time.After(19 * time.Second): // two pings are missed after 20
+		t.Error("the connection is kept")
+	}
+	<-published
+	link.Heal()
+	for !conn.IsConnected() {
+		<-time.After(10 * time.Millisecond)
+	}
+	wantDelivery(t, conn)
 }
