@@ -181,6 +181,8 @@ func (f *follower) follow(ctx context.Context) error {
 			}
 		case <-f.publisher.waited():
 			f.publish(time.Now())
+		case <-f.publisher.lost:
+			f.publish(time.Now())
 		case <-f.won:
 			f.tell(time.Now())
 		case now := <-expire.C:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -30,6 +31,8 @@ const (
 	messageBytes = 256 << 10
 	// freeBuffers bounds the pool of buffers.
 	freeBuffers = 8
+	// sealBytes is more than what a seal adds to a message.
+	sealBytes = 256
 )
 
 // publisher publishes changes on the bus. It does not know whether they arrive:
@@ -43,12 +46,13 @@ type publisher struct {
 	tracer *tracing.Tracer
 	master func() *seal.Master // the current key; nil if there is none
 	sealer *seal.Sealer        // with the key of the previous message
-	sealed []byte              // the previous message, sealed
 	open   map[resource.GroupResource]*message
 	due    time.Time // the time of the next flush with one per tick
 	timer  *time.Timer
-	free   [][]byte // buffers to reuse
-	broken bool     // a change since the last flush could not be published
+	free   [][]byte      // buffers to reuse
+	out    *outbox       // on a bus that other processes can reach
+	broken atomic.Bool   // a change since the last flush could not be published
+	lost   chan struct{} // receives when that was found after the flush
 }
 
 // message is a sequence of changes of one type.
@@ -60,8 +64,9 @@ type message struct {
 }
 
 func newPublisher(conn *nats.Conn, master func() *seal.Master, log *slog.Logger) *publisher {
-	p := &publisher{bus: conn, log: log, master: master, open: map[resource.GroupResource]*message{}, timer: time.NewTimer(tick)}
+	p := &publisher{bus: conn, log: log, master: master, open: map[resource.GroupResource]*message{}, timer: time.NewTimer(tick), lost: make(chan struct{}, 1)}
 	p.timer.Stop()
+	p.out = &outbox{bus: conn, fail: p.failLater}
 	return p
 }
 
@@ -122,8 +127,7 @@ func (p *publisher) flush(now time.Time) (whole bool) {
 		p.send(m)
 	}
 	clear(p.open)
-	whole, p.broken = !p.broken, false
-	return whole
+	return !p.broken.Swap(false)
 }
 
 // send publishes a message, and wakes the followers of changes that are not in it. It fails if
@@ -134,26 +138,39 @@ func (p *publisher) send(m *message) {
 	}
 	var err error
 	if len(m.data) > 0 {
-		err = p.publish(m.subject, m.data)
+		err = p.publish(m.subject, m.data, m.spans)
+	} else {
+		end(m.spans, nil)
 	}
 	if err != nil {
 		p.fail("publishing changes", err)
-	}
-	for _, span := range m.spans {
-		span.End(err)
+		end(m.spans, err)
 	}
 	if len(p.free) < freeBuffers && cap(m.data) <= 2*messageBytes {
-		p.free = append(p.free, m.data[:0]) // Publish has copied it
+		p.free = append(p.free, m.data[:0]) // publish has copied it
 	}
 }
 
-var errNoKey = errors.New("no key to seal with")
+func end(spans []tracing.Span, err error) {
+	for _, span := range spans {
+		span.End(err)
+	}
+}
 
-// publish seals and sends a message. On a bus that only this process can reach,
-// messages are not sealed.
-func (p *publisher) publish(subject string, content []byte) error {
+var (
+	errNoKey = errors.New("no key to seal with")
+	errFull  = errors.New("NATS does not accept messages fast enough")
+)
+
+// publish seals and sends a message, and ends its spans unless it fails. On a bus that only this process
+// can reach, messages are not sealed and are published at once.
+func (p *publisher) publish(subject string, content []byte, spans []tracing.Span) error {
 	if bus.Private(p.bus) {
-		return p.bus.Publish(subject, content)
+		err := p.bus.Publish(subject, content)
+		if err == nil {
+			end(spans, nil)
+		}
+		return err
 	}
 	master := p.master()
 	if master == nil {
@@ -162,14 +179,14 @@ func (p *publisher) publish(subject string, content []byte) error {
 	if p.sealer == nil || p.sealer.Master() != master {
 		p.sealer = seal.NewSealer(master)
 	}
-	sealed, err := p.sealer.Seal(p.sealed[:0], subject, content)
+	sealed, err := p.sealer.Seal(make([]byte, 0, len(content)+sealBytes), subject, content)
 	if err != nil {
 		return err
 	}
-	if cap(sealed) <= 2*messageBytes {
-		p.sealed = sealed
+	if !p.out.put(outgoing{subject, sealed, spans}) {
+		return errFull
 	}
-	return p.bus.Publish(subject, sealed)
+	return nil
 }
 
 // buffer returns an empty buffer for a message.
@@ -186,7 +203,7 @@ func (p *publisher) buffer() []byte {
 func (p *publisher) progress(progress services.Progress) {
 	data, err := rpc.EncodeProgress(progress)
 	if err == nil {
-		err = p.publish(changes.SubjectProgress, data)
+		err = p.publish(changes.SubjectProgress, data, nil)
 	}
 	if err != nil {
 		p.fail("publishing progress", err)
@@ -194,6 +211,15 @@ func (p *publisher) progress(progress services.Progress) {
 }
 
 func (p *publisher) fail(what string, err error) {
-	p.broken = true
+	p.broken.Store(true)
 	p.log.Debug(what, "error", err)
+}
+
+// failLater is fail for the outbox.
+func (p *publisher) failLater(what string, err error) {
+	p.fail(what, err)
+	select {
+	case p.lost <- struct{}{}:
+	default:
+	}
 }
