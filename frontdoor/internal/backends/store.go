@@ -3,6 +3,7 @@ package backends
 import (
 	"context"
 	"log/slog"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -162,6 +163,9 @@ func (s *Store) newest(ctx context.Context, gr resource.GroupResource, one *type
 	head = heads[at]
 	if s.copies.entered(gr, head.Epoch) {
 		return view, head, false
+	}
+	if head.Changed == math.MaxInt64 {
+		return view, head, false // only the store can read one of the objects
 	}
 	if view = one.mirror.Now(); view.Revision() < head.Changed {
 		wait := time.NewTimer(lagWait)

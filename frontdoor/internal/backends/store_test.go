@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -25,6 +26,7 @@ type counted struct {
 	cut     atomic.Bool
 	epoch   atomic.Value // string
 	failing atomic.Bool  // Heads fails
+	never   atomic.Bool  // no copy can have the newest state
 }
 
 func (c *counted) Get(ctx context.Context, r services.GetRequest) (services.Object, error) {
@@ -58,6 +60,9 @@ func (c *counted) Heads(ctx context.Context, types []resource.GroupResource) ([]
 			return nil, err
 		}
 		heads[i].Epoch = epoch
+		if c.never.Load() {
+			heads[i].Changed = math.MaxInt64
+		}
 	}
 	return heads, nil
 }
@@ -226,6 +231,23 @@ func TestReadsWithoutCopies(t *testing.T) {
 		}
 		if n := c.reads.Load() - before; n != 3 {
 			t.Errorf("%d of 3 reads went to the store", n)
+		}
+	})
+	t.Run("no copy can be newest", func(t *testing.T) {
+		s, c := behind(t, 1<<20)
+		c.cluster.Put(t, things, `{metadata: {name: x, namespace: a}}`)
+		copied(t, s, c)
+		c.never.Store(true)
+		before, began := c.reads.Load(), time.Now()
+		n := int64(0)
+		for ; n < 400; n++ {
+			list(t, s, services.MostRecent)
+		}
+		if took := time.Since(began); took > time.Duration(n)*lagWait {
+			t.Errorf("%d reads took %v: they wait for a revision that no copy reaches", n, took)
+		}
+		if to := c.reads.Load() - before; to != n {
+			t.Errorf("%d of %d reads went to the store", to, n)
 		}
 	})
 	t.Run("another history", func(t *testing.T) {
