@@ -72,6 +72,13 @@ func (e *Unreadable) Error() string {
 // Unwrap returns the reason.
 func (e *Unreadable) Unwrap() error { return e.Reason }
 
+// Transient reports whether a value is Unreadable because a KMS plugin does not answer, so that it may be
+// readable soon.
+func Transient(err error) bool {
+	var unreadable *Unreadable
+	return errors.As(err, &unreadable) && kms.Away(unreadable)
+}
+
 // Unsealed means that a value cannot be encrypted, because a KMS plugin does not work.
 type Unsealed struct{ Reason error }
 

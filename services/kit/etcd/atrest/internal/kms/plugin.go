@@ -95,8 +95,8 @@ func (e *callError) Error() string {
 	return fmt.Sprintf("%s failed: %s: %s", e.method, e.status.Code(), quoted(e.status.Message()))
 }
 
-// away reports whether a call failed because the plugin did not answer.
-func away(err error) bool {
+// Away reports whether a call failed because the plugin did not answer.
+func Away(err error) bool {
 	var e *callError
 	return errors.As(err, &e) && (e.status.Code() == codes.Unavailable || e.status.Code() == codes.DeadlineExceeded)
 }

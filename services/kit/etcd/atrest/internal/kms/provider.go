@@ -164,7 +164,7 @@ func (p *Provider) decrypt(id digest, header []byte) ([]byte, error) {
 	seed, err := p.plugin.decrypt(e)
 	if err != nil {
 		f := failure{p.now(), p.named(err)}
-		if p.failed.Add(id, f); away(err) {
+		if p.failed.Add(id, f); Away(err) {
 			p.away.Store(&f)
 		}
 		return nil, f.err
