@@ -42,6 +42,8 @@ const (
 	lagging = 15 * time.Second
 	// retryEvery is the pause before a broken watch is reopened.
 	retryEvery = 500 * time.Millisecond
+	// unreadFor is how long the hub waits for a KMS plugin that does not answer.
+	unreadFor = 30 * time.Second
 	// fillStep is how many revisions of the past are read at a time. etcd sends about
 	// as many at once to a watch that lags.
 	fillStep = 1_000
@@ -81,11 +83,12 @@ type follower struct {
 	ready     chan struct{}
 	heard     atomic.Int64 // when etcd last sent anything, as monotonic.Now
 
-	filled           bool      // the window holds as much of the past as it can
-	stuck            int       // watches in a row that were ended because they made no progress
-	told             time.Time // when progress was last published
-	publishedThrough int64     // and its revision
-	compacted        time.Time // when this hub last compacted
+	filled           bool                                 // the window holds as much of the past as it can
+	unread           map[resource.GroupResource]time.Time // since when changes could not be decrypted
+	stuck            int                                  // watches in a row that were ended because they made no progress
+	told             time.Time                            // when progress was last published
+	publishedThrough int64                                // and its revision
+	compacted        time.Time                            // when this hub last compacted
 	// standby is the progress at the last tick while not publishing.
 	standby services.Progress
 }
@@ -102,6 +105,8 @@ func newFollower(s shared, o etcd.Override, about progressOf) *follower {
 		ready: make(chan struct{}),
 	}
 	f.reader = history.NewReader(o.Client, s.config.Values, log)
+	f.unread = map[resource.GroupResource]time.Time{}
+	f.reader.Await = f.await
 	f.reader.Owns = services.Progress{Only: about.only, Except: about.except}.About
 	f.keeper = epoch.New(epoch.Config{KV: etcd.Hedged(o.Client), Log: log})
 	f.publisher = newPublisher(s.config.Bus, s.keys.Current, log)
@@ -237,6 +242,7 @@ func (f *follower) fill(ctx context.Context) {
 			}
 			past, err = f.reader.Between(ctx, q)
 		}
+		f.lose(past.Lost)
 		switch {
 		case errors.Is(err, history.ErrLarge):
 			step, f.filled = max(1, step/4), false
@@ -261,6 +267,9 @@ func (f *follower) takeAll(responses clientv3.WatchChan, response clientv3.Watch
 		}
 		run, err := f.reader.Read(response)
 		if err != nil {
+			if run.Through > 0 {
+				f.take(run)
+			}
 			return err
 		}
 		f.take(run)
@@ -285,11 +294,31 @@ func (f *follower) offer(now time.Time) {
 	}
 }
 
+// await reports whether a change that cannot be decrypted at the moment, because a KMS plugin does not answer, is
+// awaited. Those of all other types wait as well.
+func (f *follower) await(gr resource.GroupResource) bool {
+	if f.unread[gr].IsZero() {
+		f.unread[gr] = time.Now()
+	}
+	return time.Since(f.unread[gr]) < unreadFor
+}
+
+// lose lets the history of types begin after changes that cannot be decrypted.
+func (f *follower) lose(lost []history.Lost) {
+	for _, l := range lost {
+		f.window.Lose(l.GroupResource, l.Revision)
+	}
+}
+
 // take adds a run to the window first, so that anyone who follows the bus from now on
 // can replay what was published before.
 func (f *follower) take(run history.Run) {
 	now := time.Now()
 	f.heard.Store(monotonic.Now())
+	f.lose(run.Lost)
+	for _, c := range run.Changes {
+		delete(f.unread, c.Object.Key.GroupResource)
+	}
 	f.window.Append(now, run.Changes)
 	f.window.Advance(run.Through)
 	f.keeper.Saw(run.Through)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -54,6 +55,9 @@ type Reader struct {
 	// Owns reports whether changes of a type count: etcd may hold objects of types that another
 	// one stores. Nil for all types. It must be set before the first read.
 	Owns func(resource.GroupResource) bool
+	// Await reports whether Read returns the error of a change of a type that may be readable soon,
+	// instead of taking it for lost. Nil for never. It must be set before the first read.
+	Await func(resource.GroupResource) bool
 
 	client *clientv3.Client
 	values *atrest.Values
@@ -72,6 +76,20 @@ type Run struct {
 	Changes []services.Change
 	// Through is the revision through which Changes are complete.
 	Through int64
+	// Lost are changes that cannot be decrypted. There are no earlier changes of their types.
+	Lost []Lost
+}
+
+// Lost is a change of a type.
+type Lost struct {
+	resource.GroupResource
+	Revision int64
+}
+
+// lose records that a change cannot be decrypted.
+func (r *Run) lose(l Lost) {
+	r.Changes = slices.DeleteFunc(r.Changes, func(c services.Change) bool { return c.Object.Key.GroupResource == l.GroupResource })
+	r.Lost = append(r.Lost, l)
 }
 
 // Watch watches all keys below a prefix after a revision, and requests progress from etcd
@@ -112,7 +130,7 @@ func failure(response clientv3.WatchResponse) error {
 }
 
 // Read converts a response to a Run. The error is Compacted if the history is
-// compacted.
+// compacted, and atrest.Unreadable after the Run if what follows may be readable soon.
 func (r *Reader) Read(response clientv3.WatchResponse) (Run, error) {
 	if err := failure(response); err != nil {
 		return Run{}, err
@@ -122,20 +140,26 @@ func (r *Reader) Read(response clientv3.WatchResponse) (Run, error) {
 	}
 	var run Run
 	for _, event := range response.Events {
-		run.Through = event.Kv.ModRevision
 		change, ok, err := r.change(event)
-		if err != nil {
+		switch gr := change.Object.Key.GroupResource; {
+		case unreadable(err) && atrest.Transient(err) && r.Await != nil && r.Await(gr):
+			run.Through = max(run.Through, event.Kv.ModRevision-1)
+			return run, err
+		case unreadable(err):
+			run.lose(Lost{gr, event.Kv.ModRevision})
+		case err != nil:
 			return Run{}, err
-		}
-		if ok {
+		case ok:
 			run.Changes = append(run.Changes, change)
 		}
+		run.Through = event.Kv.ModRevision
 	}
 	return run, nil
 }
 
 // change converts an event to a Change. ok is false if it cannot be decoded, or does not
-// count; such an event is not published. The error is Compacted if the object before it is compacted.
+// count; such an event is not published. The error is Compacted if the object before it is compacted,
+// and atrest.Unreadable, with the key, if it cannot be decrypted.
 func (r *Reader) change(event *clientv3.Event) (c services.Change, ok bool, err error) {
 	c, err = r.decode(event)
 	if errors.Is(err, errPrevious) {
@@ -143,6 +167,10 @@ func (r *Reader) change(event *clientv3.Event) (c services.Change, ok bool, err 
 	}
 	if err != nil && !errors.Is(err, errForeign) {
 		r.log.Error("undecodable value in etcd", "key", string(event.Kv.Key), "revision", event.Kv.ModRevision, "error", err)
+	}
+	if unreadable(err) {
+		c.Object.Key, _ = resource.ParsePath(string(event.Kv.Key)) // it has been parsed before
+		return c, false, err
 	}
 	return c, err == nil, nil
 }
@@ -168,13 +196,13 @@ func (r *Reader) decode(event *clientv3.Event) (services.Change, error) {
 	if event.Type == mvccpb.Event_DELETE {
 		value.Bytes = event.PrevKv.Value
 		object, _, err := decoded.Object(r.values, value)
-		if unreadable(err) { // who has an earlier version of it must learn that it is gone
+		if unreadable(err) && !atrest.Transient(err) { // who has an earlier version of it must learn that it is gone
 			return services.Change{Type: services.Deleted, Object: gone(key, event.Kv.ModRevision)}, nil
 		}
 		return services.Change{Type: services.Deleted, Object: object, OldLabels: object.Labels, OldFields: object.Fields}, err
 	}
 	old, err := decoded.Record(r.values, path, event.PrevKv.Value)
-	if unreadable(err) {
+	if unreadable(err) && !atrest.Transient(err) {
 		old = resource.Record{} // no watch has sent it: as if it had no labels and fields
 	} else if err != nil {
 		return services.Change{}, err

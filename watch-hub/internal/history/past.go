@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/portico-platform/portico/services/kit/etcd/atrest"
 	"github.com/portico-platform/portico/services/resource"
 )
 
@@ -29,7 +30,8 @@ type Query struct {
 }
 
 // Past returns the changes of one type within the limits of the query. The error is
-// Compacted if not all of them are available.
+// Compacted if not all of them are available or can be decrypted, and atrest.Unreadable if
+// that may change soon.
 func (r *Reader) Past(ctx context.Context, q Query) (Run, error) {
 	return r.past(ctx, q.GroupResource.Path(), q)
 }
@@ -94,6 +96,13 @@ func (r *Reader) extend(a *answer, response clientv3.WatchResponse) error {
 			break
 		}
 		change, ok, err := r.change(event)
+		if unreadable(err) {
+			if a.query.GroupResource != (resource.GroupResource{}) {
+				return ofOne(err, through)
+			}
+			a.lose(Lost{change.Object.Key.GroupResource, through})
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -111,6 +120,15 @@ func (r *Reader) extend(a *answer, response clientv3.WatchResponse) error {
 		a.Through, a.whole = a.query.Through, true
 	}
 	return nil
+}
+
+// ofOne returns the error of a read of one type with a change that cannot be decrypted: its history begins
+// after that, unless it may be readable soon.
+func ofOne(err error, revision int64) error {
+	if atrest.Transient(err) {
+		return err
+	}
+	return Compacted{Through: revision}
 }
 
 // responses starts a watch and returns a function that receives its responses. Over a

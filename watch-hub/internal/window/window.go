@@ -53,6 +53,8 @@ type Window struct {
 	// an entry has no dropped change after began.
 	began   int64
 	dropped map[resource.GroupResource]int64
+	// lost is the revision of the newest change of each type that nobody can read.
+	lost map[resource.GroupResource]int64
 	// No type that Progress omits has changed after quiet, which is advanced to through
 	// every quietAfter; marked is its next value.
 	quiet, marked int64
@@ -71,7 +73,7 @@ type slot struct {
 
 // New returns an empty window with these bounds.
 func New(age time.Duration, bytes int64) *Window {
-	return &Window{age: age, bytes: bytes, limit: bytes, logs: map[resource.GroupResource]*log{}, dropped: map[resource.GroupResource]int64{}}
+	return &Window{age: age, bytes: bytes, limit: bytes, logs: map[resource.GroupResource]*log{}, dropped: map[resource.GroupResource]int64{}, lost: map[resource.GroupResource]int64{}}
 }
 
 // Reset empties the window, which then starts after floor, a revision of the epoch.
@@ -82,6 +84,15 @@ func (w *Window) Reset(floor int64, of epoch.Epoch) {
 	w.order, w.logs = queue[slot]{}, map[resource.GroupResource]*log{}
 	w.began, w.quiet, w.marked, w.markedAt = floor, floor, floor, time.Time{}
 	clear(w.dropped)
+	clear(w.lost)
+}
+
+// Lose records that a change of a type cannot be read: its history begins after that revision, so that
+// followers that have not seen it list again.
+func (w *Window) Lose(gr resource.GroupResource, revision int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lost[gr] = max(w.lost[gr], revision)
 }
 
 // Append adds changes in the order of their revisions, and sets their Previous.
@@ -98,7 +109,7 @@ func (w *Window) Append(now time.Time, changes []services.Change) {
 		}
 		c.Previous = w.floorOf(gr)
 		if l.length() > 0 {
-			c.Previous = l.last().Object.Revision
+			c.Previous = max(l.last().Object.Revision, w.lost[gr])
 		}
 		s := slot{gr: gr, at: now, size: Size(*c)}
 		l.push(*c)
@@ -264,6 +275,11 @@ func (w *Window) Progress() services.Progress {
 			p.Heads[gr] = revision
 		}
 	}
+	for gr, revision := range w.lost {
+		if revision > p.Floor {
+			p.Heads[gr] = max(p.Heads[gr], revision)
+		}
+	}
 	return p
 }
 
@@ -276,9 +292,9 @@ func (w *Window) Floor(gr resource.GroupResource) int64 {
 
 func (w *Window) floorOf(gr resource.GroupResource) int64 {
 	if revision, ok := w.dropped[gr]; ok {
-		return revision
+		return max(revision, w.lost[gr])
 	}
-	return w.began
+	return max(w.began, w.lost[gr])
 }
 
 // Span returns the range (floor, through] in which the window is complete.
