@@ -221,14 +221,19 @@ func (r *ring) trim(bytes int, oldest time.Time) {
 type Entry struct {
 	services.Change
 	at time.Time
+	// private is true if only one watcher has the entry, which needs each form once.
+	private bool
 
 	mu      sync.Mutex
 	encoded map[string][]byte
 }
 
 // Encoded returns the change in this form. The first call for a form runs encode; later
-// ones return the same bytes, which are read-only.
+// ones return the same bytes, which are read-only. Those of an entry that only one watcher has are not kept.
 func (e *Entry) Encoded(form string, encode func() ([]byte, error)) ([]byte, error) {
+	if e.private {
+		return encode()
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if b, ok := e.encoded[form]; ok {

@@ -45,11 +45,8 @@ func (e Event) Object() services.Object {
 // little memory.
 const (
 	batchEvents = 1000
-	batchBytes  = 1 << 20
+	batchBytes  = 256 << 10
 )
-
-// hubLag is how long a watcher waits for a hub that is behind.
-const hubLag = 5 * time.Millisecond
 
 // Watcher is one watch: a cursor into a feed. It must be used by one goroutine.
 type Watcher struct {
@@ -63,6 +60,7 @@ type Watcher struct {
 	// pending is the oldest revision after position that may be selected; 0 if none.
 	// The feed sets it, the watcher clears it.
 	pending atomic.Int64
+	pages   pages
 }
 
 // Close ends the watch.
@@ -133,7 +131,7 @@ func (w *Watcher) continues(epoch string) error {
 func (w *Watcher) bridge(ctx context.Context) ([]Event, error) {
 	w.signal(w.position + 1) // there is more after this page, or all of it if this fails
 	replay, err := w.feed.config.Source.Replay(ctx, services.ReplayRequest{
-		GroupResource: w.feed.resource, After: w.position, Limit: batchEvents})
+		GroupResource: w.feed.resource, After: w.position, Limit: w.pages.limit(time.Now())})
 	if err != nil {
 		return nil, err
 	}
@@ -142,17 +140,22 @@ func (w *Watcher) bridge(ctx context.Context) ([]Event, error) {
 	}
 	entries := make([]*Entry, len(replay.Changes))
 	for i := range replay.Changes {
-		entries[i] = &Entry{Change: replay.Changes[i]}
+		entries[i] = &Entry{Change: replay.Changes[i], private: true}
 	}
 	if replay.Through <= w.position {
 		// The hub is behind the ring, whose first revision comes from etcd. Give it time
 		// instead of polling without a pause.
-		if !retry.Pause(ctx, hubLag) {
+		if !retry.Pause(ctx, w.pages.pause()) {
 			return nil, ctx.Err()
 		}
 	}
 	events, taken := w.take(entries, replay.Through)
 	w.position = max(w.position, taken)
+	selected := 0
+	for _, e := range events {
+		selected += len(e.Entry.Object.JSON) + len(e.Entry.OldJSON)
+	}
+	w.pages.took(time.Now(), replay.Changes, selected)
 	return events, nil
 }
 
@@ -166,7 +169,7 @@ func (w *Watcher) take(entries []*Entry, end int64) (events []Event, through int
 		}
 		if t := w.selection.eventType(&e.Change); t != 0 {
 			events = append(events, Event{Type: t, Entry: e})
-			bytes += len(e.Object.JSON)
+			bytes += len(e.Object.JSON) + len(e.OldJSON)
 		}
 	}
 	return events, end

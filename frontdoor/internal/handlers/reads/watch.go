@@ -250,12 +250,13 @@ func (x *watching) follow(ctx context.Context, watcher *feed.Watcher) error {
 	}
 }
 
-// send appends events.
+// send appends events, and lets go of each.
 func (x *watching) send(events []feed.Event) error {
 	if x.buffer == nil {
 		x.buffer = *buffers.Get().(*[]byte)
 	}
-	for _, e := range events {
+	for i, e := range events {
+		events[i] = feed.Event{} // the client may be slow
 		if x.own != nil {
 			seen, ok, err := x.own.event(context.WithoutCancel(x.r.Context()), e)
 			if err != nil {
