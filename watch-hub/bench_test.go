@@ -12,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/changes"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/watch-hub/internal/history"
+	"github.com/portico-platform/portico/watch-hub/internal/publishing"
 	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )
 
@@ -70,7 +71,7 @@ func BenchmarkOneProcess(b *testing.B) {
 		b.Fatal(err)
 	}
 	var late time.Duration
-	pace := time.NewTicker(2 * tick) // changes do not wait for each other
+	pace := time.NewTicker(2 * publishing.Tick) // changes do not wait for each other
 	defer pace.Stop()
 	for range b.N {
 		<-pace.C

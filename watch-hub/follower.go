@@ -21,6 +21,7 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/watch-hub/internal/history"
 	"github.com/portico-platform/portico/watch-hub/internal/keys"
+	"github.com/portico-platform/portico/watch-hub/internal/publishing"
 	"github.com/portico-platform/portico/watch-hub/internal/window"
 )
 
@@ -78,7 +79,7 @@ type follower struct {
 	reader    *history.Reader
 	keeper    *epoch.Keeper
 	window    *window.Window
-	publisher *publisher
+	publisher *publishing.Publisher
 	won       <-chan struct{} // receives after each won election
 	ready     chan struct{}
 	heard     atomic.Int64 // when etcd last sent anything, as monotonic.Now
@@ -109,10 +110,10 @@ func newFollower(s shared, o etcd.Override, about progressOf) *follower {
 	f.reader.Await = f.await
 	f.reader.Owns = services.Progress{Only: about.only, Except: about.except}.About
 	f.keeper = epoch.New(epoch.Config{KV: etcd.Hedged(o.Client), Log: log})
-	f.publisher = newPublisher(s.config.Bus, s.keys.Current, log)
-	f.publisher.tracer = s.config.Tracer
+	f.publisher = publishing.New(s.config.Bus, s.keys.Current, log)
+	f.publisher.Tracer = s.config.Tracer
 	if s.config.Bus != nil && bus.Private(s.config.Bus) {
-		f.publisher.held = func(c services.Change) bool { return f.window.Floor(c.Object.Key.GroupResource) < c.Object.Revision }
+		f.publisher.Held = func(c services.Change) bool { return f.window.Floor(c.Object.Key.GroupResource) < c.Object.Revision }
 	}
 	return f
 }
@@ -184,9 +185,9 @@ func (f *follower) follow(ctx context.Context) error {
 			if err := f.takeAll(responses, response, ok); err != nil {
 				return cmp.Or(context.Cause(ctx), err)
 			}
-		case <-f.publisher.waited():
+		case <-f.publisher.Waited():
 			f.publish(time.Now())
-		case <-f.publisher.lost:
+		case <-f.publisher.Lost():
 			f.publish(time.Now())
 		case <-f.won:
 			f.tell(time.Now())
@@ -273,7 +274,7 @@ func (f *follower) takeAll(responses clientv3.WatchChan, response clientv3.Watch
 			return err
 		}
 		f.take(run)
-		if taken == mostTogether || f.publisher.held != nil {
+		if taken == mostTogether || f.publisher.Held != nil {
 			return nil
 		}
 		for range handovers {
@@ -289,7 +290,7 @@ func (f *follower) takeAll(responses clientv3.WatchChan, response clientv3.Watch
 
 // offer publishes what is pending if it may be published now.
 func (f *follower) offer(now time.Time) {
-	if f.publisher.ready(now) {
+	if f.publisher.Ready(now) {
 		f.publish(now)
 	}
 }
@@ -326,7 +327,7 @@ func (f *follower) take(run history.Run) {
 		return
 	}
 	for _, c := range run.Changes {
-		f.publisher.add(c)
+		f.publisher.Add(c)
 	}
 	pause := idleEvery
 	if bus.Private(f.config.Bus) {
@@ -344,16 +345,16 @@ func (f *follower) take(run history.Run) {
 // publish sends the pending messages. It announces progress if a change fits into no
 // message, so that followers fetch it.
 func (f *follower) publish(now time.Time) {
-	if whole := f.publisher.flush(now); !whole {
+	if whole := f.publisher.Flush(now); !whole {
 		f.tell(now)
 	}
 }
 
 // tell publishes the progress, after all changes that it includes.
 func (f *follower) tell(now time.Time) {
-	f.publisher.flush(now)
+	f.publisher.Flush(now)
 	progress := f.progress()
-	f.publisher.progress(progress)
+	f.publisher.Progress(progress)
 	f.told, f.publishedThrough = now, progress.Through
 }
 
@@ -366,7 +367,7 @@ func (f *follower) publishStandby() {
 		return
 	}
 	if before := f.standby; before.Epoch != "" && before.Epoch == f.window.Epoch().ID && before.Through > f.publishedThrough {
-		f.publisher.progress(before)
+		f.publisher.Progress(before)
 		f.publishedThrough = before.Through
 	}
 	f.standby = f.progress()

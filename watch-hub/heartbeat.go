@@ -12,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/bus"
 	"github.com/portico-platform/portico/services/kit/seal"
+	"github.com/portico-platform/portico/watch-hub/internal/publishing"
 )
 
 const (
@@ -166,7 +167,7 @@ func (h *heartbeats) note(b heartbeat, now time.Time) {
 func (h *heartbeats) open(message []byte) (b heartbeat, err error) {
 	master := h.master()
 	if master == nil {
-		return b, errNoKey
+		return b, publishing.ErrNoKey
 	}
 	secret, err := master.Secret(subjectHeartbeat)
 	if err != nil {

@@ -2,15 +2,12 @@ package watchhub
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/changes"
-	"github.com/portico-platform/portico/services/kit/seal"
-	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )
 
 // TestReplayWhileNATSDoesNotRead: the NATS server does not read, and the client's writes wait for it, a
@@ -49,27 +46,4 @@ func TestReplayWhileNATSDoesNotRead(t *testing.T) {
 	}
 	defer stream.Close()
 	reach(t, stream, b.etcd.Write(pod("after"), "after"))
-}
-
-// TestFullOutboxIsALoss: what the outbox does not accept is a lost change, so that progress is announced.
-func TestFullOutboxIsALoss(t *testing.T) {
-	conn := testbed.StartNATS(t).Connect()
-	master, err := seal.NewMaster(seal.NewSecret())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := newPublisher(conn, func() *seal.Master { return master }, slog.New(slog.DiscardHandler))
-	p.out.running = true // as if it waited for NATS
-	for n := 0; ; n++ {
-		p.add(services.Change{Type: services.Added, Object: services.Object{Key: pod("a"), Revision: int64(n + 1), JSON: make([]byte, 1<<20)}})
-		if !p.flush(time.Now()) {
-			if n < 6 || n > 9 {
-				t.Errorf("%d MiB were accepted", n)
-			}
-			break
-		}
-	}
-	if p.out.bytes > outboxBytes {
-		t.Errorf("%d bytes wait", p.out.bytes)
-	}
 }

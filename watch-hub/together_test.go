@@ -34,7 +34,7 @@ func leading(t *testing.T, bus *testbed.NATS, conn *nats.Conn) (*follower, *nats
 	}
 	f := New(Config{Etcd: testbed.StartEtcd(t).Client, Bus: conn, Name: "hub", History: time.Hour, WindowBytes: 64 << 20, Log: slog.New(slog.DiscardHandler)}).main
 	f.election.leading.Store(true)
-	f.publisher.master = func() *seal.Master { return master }
+	f.publisher.Master = func() *seal.Master { return master }
 	f.window.Reset(1, epoch.Epoch{ID: "one"})
 	f.told = time.Now().Add(time.Hour) // no progress is due
 	return f, sub

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/stats"
 )
 
 // Streams are the streams of a method of a gRPC client, which can hang as if their server did: the
@@ -14,59 +15,57 @@ type Streams struct {
 	// Method is the end of the full name of the method.
 	Method string
 
-	mu   sync.Mutex
-	open []*stream // all that were ever opened
-	next int       // how many of the next ones hang
+	mu     sync.Mutex
+	opened int // so far
+	hung   int // the streams up to this number hang
 }
 
 // Option returns the option of the client's connection.
-func (s *Streams) Option() grpc.DialOption { return grpc.WithChainStreamInterceptor(s.intercept) }
+func (s *Streams) Option() grpc.DialOption { return grpc.WithStatsHandler(s) }
 
 // Hang lets the open streams hang, and as many of those that are opened later.
 func (s *Streams) Hang(next int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, one := range s.open {
-		one.hangs = true
-	}
-	s.next = next
+	s.hung = s.opened + next
 }
 
 // Left returns how many streams are still to be opened that hang.
 func (s *Streams) Left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.next
+	return max(0, s.hung-s.opened)
 }
 
-func (s *Streams) intercept(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
-	opened, err := next(ctx, desc, conn, method, options...)
-	if err != nil || !strings.HasSuffix(method, s.Method) {
-		return opened, err
+type numberKey struct{}
+
+// TagRPC implements stats.Handler. It numbers the streams.
+func (s *Streams) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
+	if !strings.HasSuffix(info.FullMethodName, s.Method) {
+		return ctx
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	one := &stream{ClientStream: opened, of: s, hangs: s.next > 0}
-	s.next = max(0, s.next-1)
-	s.open = append(s.open, one)
-	return one, nil
+	s.opened++
+	return context.WithValue(ctx, numberKey{}, s.opened)
 }
 
-type stream struct {
-	grpc.ClientStream
-	of    *Streams
-	hangs bool
-}
-
-// RecvMsg implements grpc.ClientStream.
-func (s *stream) RecvMsg(message any) error {
-	err := s.ClientStream.RecvMsg(message)
-	s.of.mu.Lock()
-	hangs := s.hangs
-	s.of.mu.Unlock()
-	if hangs && err == nil {
-		<-s.Context().Done()
-		return s.Context().Err()
+// HandleRPC implements stats.Handler. The client calls it before it delivers a message.
+func (s *Streams) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	number, ok := ctx.Value(numberKey{}).(int)
+	if _, in := event.(*stats.InPayload); !ok || !in {
+		return
 	}
-	return err
+	s.mu.Lock()
+	hangs := number <= s.hung
+	s.mu.Unlock()
+	if hangs {
+		<-ctx.Done()
+	}
 }
+
+// TagConn implements stats.Handler.
+func (s *Streams) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements stats.Handler.
+func (s *Streams) HandleConn(context.Context, stats.ConnStats) {}

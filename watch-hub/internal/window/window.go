@@ -53,7 +53,7 @@ type Window struct {
 	// an entry has no dropped change after began.
 	began   int64
 	dropped map[resource.GroupResource]int64
-	// lost is the revision of the newest change of each type that nobody can read.
+	// lost is the revision of the newest change of each type that cannot be decrypted.
 	lost map[resource.GroupResource]int64
 	// No type that Progress omits has changed after quiet, which is advanced to through
 	// every quietAfter; marked is its next value.

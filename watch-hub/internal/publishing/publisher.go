@@ -1,4 +1,7 @@
-package watchhub
+// Package publishing puts changes and the progress of the watch hub on the bus. Changes of a type share
+// messages, which are sealed. It neither waits for NATS nor knows whether messages arrive. It serves
+// "Watch procedure" of the specification.
+package publishing
 
 import (
 	"context"
@@ -19,13 +22,13 @@ import (
 )
 
 const (
-	// tick is the average time between publications under load, whose changes then share
+	// Tick is the average time between publications under load, whose changes then share
 	// messages.
-	tick = 500 * time.Microsecond
+	Tick = 500 * time.Microsecond
 	// ahead is how far publications may be ahead of one per tick. As long as there are fewer,
 	// each change is published at once: a deletion usually follows another change of the
 	// object within milliseconds, and its author then expects it in its cache.
-	ahead = 32 * tick
+	ahead = 32 * Tick
 	// messageBytes is the size at which a message is full. A single change may be
 	// larger.
 	messageBytes = 256 << 10
@@ -35,17 +38,20 @@ const (
 	sealBytes = 256
 )
 
-// publisher publishes changes on the bus. It does not know whether they arrive:
+// Publisher publishes changes on the bus. It does not know whether they arrive:
 // followers detect losses. It must be used by one goroutine.
-type publisher struct {
-	bus *nats.Conn
-	// held reports whether the hub's window has a change. On a bus of this process, followers are
+type Publisher struct {
+	// Master returns the current key; nil if there is none.
+	Master func() *seal.Master
+	// Tracer may be nil.
+	Tracer *tracing.Tracer
+	// Held reports whether the hub's window has a change. On a bus of this process, followers are
 	// woken and read such changes from there, without a message or a copy. It is nil on another bus.
-	held   func(services.Change) bool
+	Held func(services.Change) bool
+
+	bus    *nats.Conn
 	log    *slog.Logger
-	tracer *tracing.Tracer
-	master func() *seal.Master // the current key; nil if there is none
-	sealer *seal.Sealer        // with the key of the previous message
+	sealer *seal.Sealer // with the key of the previous message
 	open   map[resource.GroupResource]*message
 	due    time.Time // the time of the next flush with one per tick
 	timer  *time.Timer
@@ -63,16 +69,17 @@ type message struct {
 	spans   []tracing.Span // of the changes whose write was sampled
 }
 
-func newPublisher(conn *nats.Conn, master func() *seal.Master, log *slog.Logger) *publisher {
-	p := &publisher{bus: conn, log: log, master: master, open: map[resource.GroupResource]*message{}, timer: time.NewTimer(tick), lost: make(chan struct{}, 1)}
+// New returns a Publisher on a bus.
+func New(conn *nats.Conn, master func() *seal.Master, log *slog.Logger) *Publisher {
+	p := &Publisher{bus: conn, log: log, Master: master, open: map[resource.GroupResource]*message{}, timer: time.NewTimer(Tick), lost: make(chan struct{}, 1)}
 	p.timer.Stop()
 	p.out = &outbox{bus: conn, fail: p.failLater}
 	return p
 }
 
-// add appends a change to the pending message of its type. Types do not wait for each
+// Add appends a change to the pending message of its type. Types do not wait for each
 // other; within a type the order of revisions is kept.
-func (p *publisher) add(c services.Change) {
+func (p *Publisher) Add(c services.Change) {
 	gr := c.Object.Key.GroupResource
 	m := p.open[gr]
 	if m != nil && len(m.data)+len(c.Object.JSON) > messageBytes {
@@ -83,7 +90,7 @@ func (p *publisher) add(c services.Change) {
 		m = &message{subject: changes.Subject(gr), data: p.buffer()}
 		p.open[gr] = m
 	}
-	if p.held != nil && p.held(c) {
+	if p.Held != nil && p.Held(c) {
 		m.held = true
 	} else {
 		data, err := changes.AppendChange(m.data, c)
@@ -93,14 +100,14 @@ func (p *publisher) add(c services.Change) {
 		}
 		m.data = data
 	}
-	if span := p.tracer.Resume(context.Background(), "published", c.Trace); span.Recording() {
+	if span := p.Tracer.Resume(context.Background(), "published", c.Trace); span.Recording() {
 		m.spans = append(m.spans, span)
 	}
 }
 
-// ready reports whether there are changes and they may be published now. If it is too
-// early, waited fires when they may.
-func (p *publisher) ready(now time.Time) bool {
+// Ready reports whether there are changes and they may be published now. If it is too
+// early, Waited fires when they may.
+func (p *Publisher) Ready(now time.Time) bool {
 	if len(p.open) == 0 {
 		return false
 	}
@@ -111,17 +118,20 @@ func (p *publisher) ready(now time.Time) bool {
 	return !from.After(now)
 }
 
-// waited fires when the pending messages are to be flushed.
-func (p *publisher) waited() <-chan time.Time { return p.timer.C }
+// Lost receives when a change was lost after the Flush that published it.
+func (p *Publisher) Lost() <-chan struct{} { return p.lost }
 
-// flush publishes the pending messages. It returns false if a change was lost since the
+// Waited fires when the pending messages are to be flushed.
+func (p *Publisher) Waited() <-chan time.Time { return p.timer.C }
+
+// Flush publishes the pending messages. It returns false if a change was lost since the
 // last flush.
-func (p *publisher) flush(now time.Time) (whole bool) {
+func (p *Publisher) Flush(now time.Time) (whole bool) {
 	if len(p.open) > 0 {
 		if p.due.Before(now) {
 			p.due = now
 		}
-		p.due = p.due.Add(tick)
+		p.due = p.due.Add(Tick)
 	}
 	for _, m := range p.open {
 		p.send(m)
@@ -132,7 +142,7 @@ func (p *publisher) flush(now time.Time) (whole bool) {
 
 // send publishes a message, and wakes the followers of changes that are not in it. It fails if
 // the message exceeds the server's limit.
-func (p *publisher) send(m *message) {
+func (p *Publisher) send(m *message) {
 	if m.held {
 		bus.Wake(p.bus, m.subject) // who follows later replays what is in the window
 	}
@@ -158,13 +168,14 @@ func end(spans []tracing.Span, err error) {
 }
 
 var (
-	errNoKey = errors.New("no key to seal with")
+	// ErrNoKey means that there is no key yet.
+	ErrNoKey = errors.New("no key to seal with")
 	errFull  = errors.New("NATS does not accept messages fast enough")
 )
 
 // publish seals and sends a message, and ends its spans unless it fails. On a bus that only this process
 // can reach, messages are not sealed and are published at once.
-func (p *publisher) publish(subject string, content []byte, spans []tracing.Span) error {
+func (p *Publisher) publish(subject string, content []byte, spans []tracing.Span) error {
 	if bus.Private(p.bus) {
 		err := p.bus.Publish(subject, content)
 		if err == nil {
@@ -172,9 +183,9 @@ func (p *publisher) publish(subject string, content []byte, spans []tracing.Span
 		}
 		return err
 	}
-	master := p.master()
+	master := p.Master()
 	if master == nil {
-		return errNoKey
+		return ErrNoKey
 	}
 	if p.sealer == nil || p.sealer.Master() != master {
 		p.sealer = seal.NewSealer(master)
@@ -190,7 +201,7 @@ func (p *publisher) publish(subject string, content []byte, spans []tracing.Span
 }
 
 // buffer returns an empty buffer for a message.
-func (p *publisher) buffer() []byte {
+func (p *Publisher) buffer() []byte {
 	last := len(p.free) - 1
 	if last < 0 {
 		return nil
@@ -200,7 +211,8 @@ func (p *publisher) buffer() []byte {
 	return b
 }
 
-func (p *publisher) progress(progress services.Progress) {
+// Progress publishes how far the hub is, after all changes before it.
+func (p *Publisher) Progress(progress services.Progress) {
 	data, err := rpc.EncodeProgress(progress)
 	if err == nil {
 		err = p.publish(changes.SubjectProgress, data, nil)
@@ -210,13 +222,13 @@ func (p *publisher) progress(progress services.Progress) {
 	}
 }
 
-func (p *publisher) fail(what string, err error) {
+func (p *Publisher) fail(what string, err error) {
 	p.broken.Store(true)
 	p.log.Debug(what, "error", err)
 }
 
 // failLater is fail for the outbox.
-func (p *publisher) failLater(what string, err error) {
+func (p *Publisher) failLater(what string, err error) {
 	p.fail(what, err)
 	select {
 	case p.lost <- struct{}{}:

@@ -1,4 +1,4 @@
-package watchhub
+package publishing
 
 import (
 	"sync"
