@@ -21,8 +21,13 @@ const (
 // Hedged returns the client's KV. A Get that has not been answered within half a second is sent
 // again, twice, while the first one goes on, and the first response counts: a member of the cluster
 // whose disk hangs keeps its connections, and the client sends it every nth request. Get must be of
-// few values.
-func Hedged(client *clientv3.Client) clientv3.KV { return hedged{client.KV, client.Endpoints} }
+// few values. Without a client, as in tests, it returns nil.
+func Hedged(client *clientv3.Client) clientv3.KV {
+	if client == nil {
+		return nil
+	}
+	return hedged{client.KV, client.Endpoints}
+}
 
 type hedged struct {
 	clientv3.KV
