@@ -313,14 +313,15 @@ func TestTopologyLabels(t *testing.T) {
 	}
 }
 
-// TestPodResize: from release 1.36 on, a pod is not resized to more than its node has.
+// TestPodResize: from release 1.36 on, a pod is not resized beyond the allocatable resources of its node, or on a node
+// that does not run Linux. A resize that changes nothing succeeds, as in Kubernetes, also if the spec has integers.
 func TestPodResize(t *testing.T) {
 	c := cluster(t)
 	c.Put(t, core("nodes"), `{metadata: {name: n1, labels: {platform.io/os: linux}}, status: {allocatable: {cpu: "2", memory: 1Gi}}}`)
 	c.Put(t, core("nodes"), `{metadata: {name: w, labels: {platform.io/os: windows}}, status: {allocatable: {cpu: "2", memory: 1Gi}}}`)
 	pod := func(node, cpu, memory string) string {
 		requests := `"resources":{"requests":{"cpu":"` + cpu + `","memory":"` + memory + `"}}`
-		return `{"spec":{"nodeName":"` + node + `","containers":[{` + requests + `},{"resources":{"requests":{"cpu":"500m"}}}]}}`
+		return `{"spec":{"nodeName":"` + node + `","terminationGracePeriodSeconds":30,"containers":[{"ports":[{"containerPort":80}],` + requests + `},{"resources":{"requests":{"cpu":"500m"}}}]}}`
 	}
 	to := func(was, is string) services.AdmissionRequest {
 		r := updateOf("pods", was, is)
@@ -335,6 +336,8 @@ func TestPodResize(t *testing.T) {
 		{to(pod("n1", "1", "1Gi"), pod("n1", "1500m", "1Gi")), "", ""},
 		{to(pod("n1", "1", "1Gi"), pod("n1", "1501m", "1025Mi")), `node didn't have enough allocatable resources: cpu, requested: 2001, allocatable: 2000; memory, requested: 1074790400, allocatable: 1073741824`, "NodeCapacity"},
 		{to(pod("n1", "8", "1Gi"), pod("n1", "8", "1Gi")), "", ""},
+		{to(pod("w", "1", "1Gi"), pod("w", "1", "1Gi")), "", ""},
+		{to(pod("none", "1", "1Gi"), pod("none", "1", "1Gi")), "", ""},
 		{to(pod("", "1", "1Gi"), pod("", "8", "1Gi")), "", ""},
 		{updateOf("pods", pod("n1", "1", "1Gi"), pod("n1", "8", "1Gi")), "", ""},
 		{to(pod("w", "1", "1Gi"), pod("w", "500m", "1Gi")), `pod resize is only supported on linux nodes, node "w" is "windows"`, "UnsupportedPlatform"},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"strings"
 
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
@@ -16,14 +15,15 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// Resize refuses resizes of pods to more than their node has, and on nodes that cannot resize pods.
+// Resize rejects pod resizes that exceed the node's allocatable resources, or whose node does not run Linux.
 type Resize struct {
 	Store   services.Reader
 	Counter quota.Counter
-	OS      string // the label of a node with its operating system
+	OS      string // the label with the operating system of a node
 }
 
-// Validate returns Forbidden (403) for a resize that changes a pod and that its node cannot do.
+// Validate returns Forbidden (403) for a resize that the node of the pod does not allow. One that leaves the
+// spec as it is succeeds, whatever the node is now.
 func (p Resize) Validate(ctx context.Context, r *review.Review) error {
 	if !r.Is(services.OperationUpdate, "", "pods/resize") {
 		return nil
@@ -32,12 +32,12 @@ func (p Resize) Validate(ctx context.Context, r *review.Review) error {
 	if err != nil {
 		return err
 	}
-	var old map[string]any
-	if err := json.Unmarshal(r.OldObject, &old); err != nil {
+	old, err := tree.Decode(r.OldObject)
+	if err != nil {
 		return err
 	}
 	name := tree.Text(pod, "spec", "nodeName")
-	if name == "" || reflect.DeepEqual(pod["spec"], old["spec"]) {
+	if name == "" || tree.Equal(pod["spec"], old["spec"]) {
 		return nil
 	}
 	stored, err := p.Store.Get(ctx, services.GetRequest{Key: resource.Key{GroupResource: resource.GroupResource{Resource: "nodes"}, Name: name}})
@@ -53,7 +53,7 @@ func (p Resize) Validate(ctx context.Context, r *review.Review) error {
 	return p.fits(r, stored)
 }
 
-// fits returns Forbidden (403) if the pod of a review requests more than a node has for pods.
+// fits returns Forbidden (403) if the pod of a review requests more than the allocatable resources of a node.
 func (p Resize) fits(r *review.Review, stored services.Object) error {
 	var node struct {
 		Status struct {
