@@ -269,7 +269,7 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// TestTopologyLabels: from release 1.36 on, a pod has the labels of its node that say where that is, over its own.
+// TestTopologyLabels: from release 1.36 on, a pod gets the topology labels (zone and region) of its node, over its own.
 func TestTopologyLabels(t *testing.T) {
 	c := cluster(t)
 	c.Put(t, core("nodes"), `{metadata: {name: n1, labels: {topology.platform.io/zone: z, topology.platform.io/region: r, topology.platform.io/rack: k}}}`)
@@ -285,18 +285,18 @@ func TestTopologyLabels(t *testing.T) {
 	changed := updateOf("pods", `{"metadata":{},"spec":{"nodeName":"n1"}}`, `{"metadata":{},"spec":{"nodeName":"n1"}}`)
 	anywhere := bound("", "Node", "n1")
 	anywhere.Resource, anywhere.Subresource = "bindings", ""
-	const place = `"topology.platform.io/region":"r","topology.platform.io/zone":"z"`
+	const topology = `"topology.platform.io/region":"r","topology.platform.io/zone":"z"`
 	cases := []struct {
 		request services.AdmissionRequest
 		want    string
 	}{
-		{bound(`,"labels":{"topology.platform.io/zone":"other","x":"y"}`, "Node", "n1"), `{"metadata":{"labels":{` + place + `,"x":"y"},"name":"c"},"target":{"kind":"Node","name":"n1"}}`},
-		{bound(`,"labels":{`+place+`}`, "Node", "n1"), ""},
+		{bound(`,"labels":{"topology.platform.io/zone":"other","x":"y"}`, "Node", "n1"), `{"metadata":{"labels":{` + topology + `,"x":"y"},"name":"c"},"target":{"kind":"Node","name":"n1"}}`},
+		{bound(`,"labels":{`+topology+`}`, "Node", "n1"), ""},
 		{bound("", "", "n1"), ""},
 		{bound("", "Node", "none"), ""},
 		{bound("", "Node", "bare"), ""},
 		{anywhere, ""},
-		{pod(`"nodeName":"n1"`), `{"metadata":{"labels":{` + place + `}},"spec":{"nodeName":"n1"}}`},
+		{pod(`"nodeName":"n1"`), `{"metadata":{"labels":{` + topology + `}},"spec":{"nodeName":"n1"}}`},
 		{pod(""), ""},
 		{changed, ""},
 	}

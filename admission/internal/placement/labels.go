@@ -1,13 +1,10 @@
-// Package placement holds the admission plugins that compare pods with their node: one that copies the
-// labels of its place to them, and one that keeps resizes within what it has. Kubernetes 1.36 has
-// both. It serves section "Admission plugins" of the specification.
+// Package placement holds the admission plugins that read the node of a pod: PodTopologyLabels copies the
+// topology labels of the node to the pod, and PodResizeValidator rejects resizes that do not fit it. Kubernetes
+// 1.36 has both. It serves section "Admission plugins" of the specification.
 package placement
 
 import (
 	"context"
-	"encoding/json"
-	"maps"
-	"slices"
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
@@ -15,27 +12,26 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Place is where a node is: the values of those of its labels that say so.
-type Place map[string]string
+// Topology holds the topology labels (zone and region) of a node, those that it has.
+type Topology map[string]string
 
-// Parser reads the place of a stored node.
-func Parser(v vocabulary.Vocabulary) func(services.Object) (Place, error) {
+// Parser returns a parser of stored Nodes.
+func Parser(v vocabulary.Vocabulary) func(services.Object) (Topology, error) {
 	names := []string{v.Qualified("topology", "zone"), v.Qualified("topology", "region")}
-	return func(o services.Object) (Place, error) {
-		var stored struct {
-			Metadata struct {
-				Labels Place `json:"labels"`
-			} `json:"metadata"`
+	return func(o services.Object) (Topology, error) {
+		t := Topology{}
+		for _, name := range names {
+			if value, ok := o.Labels[name]; ok {
+				t[name] = value
+			}
 		}
-		err := json.Unmarshal(o.JSON, &stored)
-		maps.DeleteFunc(stored.Metadata.Labels, func(name, _ string) bool { return !slices.Contains(names, name) })
-		return stored.Metadata.Labels, err
+		return t, nil
 	}
 }
 
-// Labels copies the labels of a node that say where it is to a pod that is bound to it or
-// created on it. They replace those of the pod. A node that does not exist has none.
-type Labels struct{ Nodes review.Collection[Place] }
+// Labels copies the topology labels (zone and region) of a node to a pod that is bound to it or created on
+// it. They replace those of the pod. A node that does not exist has none.
+type Labels struct{ Nodes review.Collection[Topology] }
 
 // Mutate adds the labels to a new pod that has a node, or to the binding of a pod.
 func (p Labels) Mutate(_ context.Context, r *review.Review) error {
@@ -43,8 +39,8 @@ func (p Labels) Mutate(_ context.Context, r *review.Review) error {
 	if err != nil || node == "" {
 		return err
 	}
-	place, _ := p.Nodes.Get("", node)
-	if len(place) == 0 {
+	topology, _ := p.Nodes.Get("", node)
+	if len(topology) == 0 {
 		return nil
 	}
 	object, err := r.Decoded()
@@ -52,7 +48,7 @@ func (p Labels) Mutate(_ context.Context, r *review.Review) error {
 		return err
 	}
 	labels := tree.Object(tree.Object(object, "metadata"), "labels")
-	for name, value := range place {
+	for name, value := range topology {
 		if labels[name] != value {
 			labels[name] = value
 			r.Changed()

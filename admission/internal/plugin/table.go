@@ -54,7 +54,7 @@ type Environment struct {
 	LimitRanges     review.Collection[limits.Range]
 	Quotas          review.Collection[quota.Quota]
 	PodPolicies     review.Collection[podsecurity.Policy] // nil when the plugin is off
-	Nodes           review.Collection[placement.Place]    // nil when the plugin that reads them is off
+	Nodes           review.Collection[placement.Topology] // nil when the plugin that reads them is off
 	// Policies and their bindings; nil before release 1.36, which has them.
 	Policies         review.Collection[policy.Validating]
 	PolicyBindings   review.Collection[policy.Binding]
