@@ -23,10 +23,11 @@ func FuzzApply(f *testing.F) {
 		if len(got) > MaxBytes || tree.CheckDepth(got) != nil {
 			t.Fatalf("%d bytes, %v", len(got), tree.CheckDepth(got))
 		}
-		operations, err := decode(patch)
+		decoded, err := Decode(patch)
 		if err != nil {
 			t.Fatalf("accepted an invalid patch: %v", err)
 		}
+		operations := decoded.operations
 		if len(operations) > 16 || len(object) > 1<<10 {
 			return // it is applied in batches
 		}

@@ -6,7 +6,6 @@ package jsonpatch
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -83,17 +82,40 @@ func moves(path string) bool {
 }
 
 // Apply returns the JSON of the patched object. The errors are Statuses: BadRequest for
-// an invalid patch, RequestEntityTooLarge for one beyond a limit, 422 for one that
-// cannot be applied to the object or copies too much, Timeout when the context has
-// ended.
+// a patch that cannot be decoded, and those of Patch.Apply.
 func Apply(ctx context.Context, object, patch []byte) ([]byte, error) {
-	if len(patch) > MaxBytes {
-		return nil, limit.Exceeded(limit.Patch, services.TooLarge("The allowed maximum size of a JSON patch is %d bytes, got %d", MaxBytes, len(patch)))
-	}
-	operations, err := decode(patch)
-	if err != nil {
+	decoded, err := Decode(patch)
+	var tooLarge *services.Status
+	switch {
+	case errors.As(err, &tooLarge):
 		return nil, err
+	case err != nil:
+		return nil, services.BadRequest("error decoding patch: %v", err)
 	}
+	return decoded.Apply(ctx, object)
+}
+
+// Patch is a decoded patch.
+type Patch struct{ operations jsonpatch.Patch }
+
+// Decode decodes a patch. Whether its operations are valid is up to Apply, as in Kubernetes. The error is that of
+// the JSON decoder, or the Status RequestEntityTooLarge for a patch of more than MaxBytes.
+func Decode(patch []byte) (Patch, error) {
+	if len(patch) > MaxBytes {
+		return Patch{}, limit.Exceeded(limit.Patch, services.TooLarge("The allowed maximum size of a JSON patch is %d bytes, got %d", MaxBytes, len(patch)))
+	}
+	operations, err := jsonpatch.DecodePatch(patch)
+	return Patch{operations}, err
+}
+
+// Empty reports whether the patch has no operations.
+func (p Patch) Empty() bool { return len(p.operations) == 0 }
+
+// Apply returns the JSON of the patched object. The errors are Statuses: RequestEntityTooLarge
+// for a patch beyond a limit, 422 for one that cannot be applied to the object or copies too much,
+// Timeout when the context has ended.
+func (p Patch) Apply(ctx context.Context, object []byte) ([]byte, error) {
+	operations := p.operations
 	if len(operations) > MaxOperations {
 		return nil, limit.Exceeded(limit.Operations, services.TooLarge("The allowed maximum operations in a JSON patch is %d, got %d", MaxOperations, len(operations)))
 	}
@@ -109,9 +131,11 @@ func Apply(ctx context.Context, object, patch []byte) ([]byte, error) {
 			return nil, limit.Exceeded(limit.Time, services.AsStatus(ctx.Err()))
 		}
 		batch := min(len(operations), max(16, batchWork/(len(object)+1)))
-		if object, err = apply(operations[:batch], object); err != nil {
+		patched, err := apply(operations[:batch], object)
+		if err != nil {
 			return nil, libraryError(err)
 		}
+		object = patched
 		if len(object) > MaxBytes {
 			return nil, limit.Exceeded(limit.Patched, services.TooLarge("The allowed maximum size of a patched object is %d bytes, got %d", MaxBytes, len(object)))
 		}
@@ -125,20 +149,6 @@ func Apply(ctx context.Context, object, patch []byte) ([]byte, error) {
 
 // limitCopies sets the limit on copies, which the library has for the whole process.
 var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = MaxBytes })
-
-// decode returns the operations of a patch. Operations that are objects but no
-// operations cannot be applied to anything: that is not a malformed patch (400) but 422.
-func decode(patch []byte) (jsonpatch.Patch, error) {
-	operations, err := jsonpatch.DecodePatch(patch)
-	if err == nil {
-		return operations, nil
-	}
-	var objects []map[string]json.RawMessage
-	if json.Unmarshal(patch, &objects) == nil {
-		return nil, Unprocessable(err.Error())
-	}
-	return nil, services.BadRequest("error decoding patch: %v", err)
-}
 
 // errPanic is the error of a patch on which the library panics.
 var errPanic = errors.New("the patch cannot be applied to the object")

@@ -59,6 +59,23 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestDecode: a patch is decoded without a look at its operations, and the error is that of the decoder.
+func TestDecode(t *testing.T) {
+	for patch, empty := range map[string]bool{`null`: true, ` [ ] `: true, `[{"op":"other"}]`: false, `[null]`: false} {
+		if decoded, err := Decode([]byte(patch)); err != nil || decoded.Empty() != empty {
+			t.Errorf("%s: %v, %v", patch, decoded.Empty(), err)
+		}
+	}
+	for patch, want := range map[string]string{`[`: "unexpected end of JSON input", `{}`: "json: cannot unmarshal object into Go value of type jsonpatch.Patch"} {
+		if _, err := Decode([]byte(patch)); err == nil || err.Error() != want {
+			t.Errorf("%s: %v", patch, err)
+		}
+	}
+	if _, err := Decode([]byte(strings.Repeat(" ", MaxBytes+1))); !services.IsReason(err, services.ReasonRequestEntityTooLarge) {
+		t.Errorf("too long: %v", err)
+	}
+}
+
 func TestPatchesInBatchesLikeAtOnce(t *testing.T) {
 	// The object is so large that its patch is applied in batches of 64 operations.
 	object := []byte(`{"list":[],"b":"` + strings.Repeat("x", 2<<20) + `"}`)
