@@ -13,8 +13,8 @@ import (
 // varying are the parts of messages that differ from run to run.
 var varying = regexp.MustCompile(`127\.0\.0\.1:[0-9]{4,}|[0-9a-f]{8}-[0-9a-f-]{27}`)
 
-// TestWebhookErrors: the messages of failed calls are those of kube-apiserver. Since release 1.22 they
-// name the phase that failed.
+// TestWebhookErrors: the messages of failed calls are those of kube-apiserver. At release 1.36 they name the
+// phase that failed.
 func TestWebhookErrors(t *testing.T) {
 	s := serve(t)
 	s.on("silent", "")

@@ -46,8 +46,8 @@ type Asker struct {
 	Vocabulary vocabulary.Vocabulary
 	// Owner is the object that configures the webhook, for traces.
 	Owner string
-	// Phases makes errors begin with the phase of the call that failed, as since release 1.22.
-	Phases bool
+	// NamesPhase makes errors begin with the phase of the call that failed, as kube-apiserver does at release 1.36.
+	NamesPhase bool
 }
 
 // Question is a request in the version that a webhook knows.
@@ -83,7 +83,7 @@ func (a *Asker) Ask(ctx context.Context, q Question, timeout time.Duration) (Ans
 
 // failed returns the error of a phase.
 func (a *Asker) failed(phase string, err error) error {
-	if !a.Phases {
+	if !a.NamesPhase {
 		return err
 	}
 	return fmt.Errorf("%s: %w", phase, err)

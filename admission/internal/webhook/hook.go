@@ -35,6 +35,9 @@ type hook struct {
 	reinvoke bool
 	timeout  time.Duration
 	asker    admissionreview.Asker
+	// failsUndecodable means that the failure policy applies to an undecodable patch, as in kube-apiserver at
+	// release 1.36.
+	failsUndecodable bool
 }
 
 func (h *hook) key() string { return h.configuration + "/" + h.name }
@@ -42,6 +45,7 @@ func (h *hook) key() string { return h.configuration + "/" + h.name }
 // Parser returns a parser of stored configurations, for webhooks that admission is known to by
 // an identity. The release decides about the errors of calls.
 func Parser(v vocabulary.Vocabulary, r release.Release, clients *webhook.Clients, identities Identities) func(services.Object) (Configuration, error) {
+	later := !r.Before(release.V136)
 	return func(o services.Object) (Configuration, error) {
 		var stored struct {
 			// A validating webhook has all fields of a mutating one except reinvocationPolicy.
@@ -58,7 +62,7 @@ func Parser(v vocabulary.Vocabulary, r release.Release, clients *webhook.Clients
 			}
 			config := clientConfig(w.ClientConfig)
 			config.Identity = identities.of(config)
-			hook.asker.Vocabulary, hook.asker.Phases = v, !r.Before(release.V136)
+			hook.asker.Vocabulary, hook.asker.NamesPhase, hook.failsUndecodable = v, later, later
 			hook.asker.Client = clients.New(config)
 			c.hooks = append(c.hooks, hook)
 		}

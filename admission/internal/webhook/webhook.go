@@ -108,8 +108,8 @@ func (w *Webhooks) change(ctx context.Context, c called, r *review.Review) (err 
 	return nil
 }
 
-// patchError returns the error of a patch that could not be applied; nil without an error. Since
-// release 1.22 one that is no patch is a failed call, to which the failure policy applies.
+// patchError returns the error of a patch that could not be applied; nil without an error. At release 1.36
+// an undecodable patch is a failed call, to which the failure policy applies.
 func (w *Webhooks) patchError(ctx context.Context, hook *hook, err error) error {
 	switch {
 	case err == nil:
@@ -118,7 +118,7 @@ func (w *Webhooks) patchError(ctx context.Context, hook *hook, err error) error 
 		return services.AsStatus(ctx.Err())
 	case errors.Is(err, admissionreview.ErrNoObject):
 		return internal(fmt.Errorf("admission webhook %q attempted to modify the object, which is not supported for this operation", hook.name))
-	case hook.asker.Phases && services.IsReason(err, services.ReasonBadRequest):
+	case hook.failsUndecodable && services.IsReason(err, services.ReasonBadRequest):
 		return &callFailure{fmt.Errorf("received undecodable patch in webhook response: %w", err)}
 	}
 	return failed(hook, err)
