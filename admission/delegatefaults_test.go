@@ -154,7 +154,8 @@ func faults() map[string]struct {
 		"HTTP no patch":            {answering(patch(`{"op"`)), "patch cannot be applied"},
 		"HTTP patches the name":    {answering(patch(`[{"op":"replace","path":"/metadata/name","value":"other"}]`)), "another object"},
 		"HTTP patches everything":  {answering(patch(`[{"op":"replace","path":"","value":1}]`)), ""},
-		"HTTP patch of other type": {answering(`"allowed":true,"patch":"W10="`), "response.patch but not response.patchType"},
+		"HTTP patch without type":  {answering(`"allowed":true,"patch":"W10="`), "response.patch but not response.patchType"},
+		"HTTP patch of other type": {answering(strings.Replace(patch(`[{"op":"add","path":"/data","value":{}}]`), "JSONPatch", "Merge", 1)), `patch cannot be applied: unsupported patch type "Merge"`},
 		"HTTP patches too much":    {answering(patch("[" + strings.Repeat(`{"op":"add","path":"/data","value":{}},`, 10000) + `{"op":"remove","path":"/data"}]`)), "patch cannot be applied"},
 	}
 }

@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -21,9 +22,7 @@ func TestWebhookErrors(t *testing.T) {
 	s.on("wrong", `"allowed":true,"uid":"another"`)
 	s.on("untyped", `"allowed":true,"patch":"W10="`)
 	s.on("empty", `"allowed":true,"patchType":"JSONPatch"`)
-	s.on("other-type", `"allowed":true,"patch":"W10=","patchType":"Merge"`)
-	s.on("no-patch", patching(`{}`))
-	s.on("patches", patching(`[]`))
+	s.on("without-type", `"allowed":true,"patch":"W10=","patchType":""`)
 	failing := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "a secret", http.StatusBadGateway) }))
 	defer failing.Close()
 	const call, invalid = "failed to call webhook: ", "received invalid webhook response: "
@@ -37,8 +36,8 @@ func TestWebhookErrors(t *testing.T) {
 		{"validating", "untyped", "", invalid, `validating webhook may not return response.patch`},
 		{"mutating", "untyped", "", invalid, `webhook returned response.patch but not response.patchType`},
 		{"mutating", "empty", "", invalid, `webhook returned response.patchType but not response.patch`},
-		{"mutating", "other-type", "", invalid, `unsupported patch type "Merge"`},
-		{"mutating", "speechless", "admissionReviewVersions: [v2]", "could not create admission objects: ", "webhook does not accept known AdmissionReview versions (v1, v1beta1)"},
+		{"mutating", "without-type", "", invalid, `webhook returned invalid response.patchType of ""`},
+		{"mutating", "unknown-version", "admissionReviewVersions: [v2]", "could not create admission objects: ", "webhook does not accept known AdmissionReview versions (v1, v1beta1)"},
 	} {
 		c := cluster(t)
 		fields := []string{"failurePolicy: Fail"}
@@ -64,25 +63,73 @@ func TestWebhookErrors(t *testing.T) {
 			}
 		}
 	}
-	c := cluster(t)
-	configure(t, c, "mutating", "c", s.hook("no-patch", "failurePolicy: Ignore"))
-	got, err := started(t, c, "--emulated-version=1.36").Mutate(t.Context(), create("here"))
-	if err != nil || got.AuditAnnotations["failed-open.mutation.webhook.admission.platform.io/round_0_index_0"] != "no-patch" ||
-		!strings.Contains(got.AuditAnnotations["mutation.webhook.admission.platform.io/round_0_index_0"], `"mutated":false`) {
-		t.Errorf("what is no patch, ignored: %v, %v", got.AuditAnnotations, err)
+}
+
+// TestWebhookPatchErrors: as in kube-apiserver, a rejection counts whatever the patch is; then the patch is
+// decoded, and only if it has operations there must be an object, the type must be supported, and it must apply.
+func TestWebhookPatchErrors(t *testing.T) {
+	s := serve(t)
+	const (
+		add      = `[{"op":"add","path":"/a","value":1}]`
+		decoder  = "json: cannot unmarshal object into Go value of type jsonpatch.Patch"
+		internal = "Internal error occurred: "
+		call     = internal + `failed calling webhook "h": `
+		absent   = internal + `admission webhook "h" attempted to modify the object, which is not supported for this operation`
+	)
+	merge := func(patch string) string { return strings.Replace(patching(patch), "JSONPatch", "Merge", 1) }
+	rejects := strings.Replace(merge(add), "true", `false,"status":{"code":403}`, 1)
+	type want struct {
+		message, object string
+		ignored         bool // the failure policy has been applied
 	}
-	if _, err := started(t, c, "--emulated-version=1.21").Mutate(t.Context(), create("here")); services.AsStatus(err) == nil {
-		t.Error("at 1.21 the failure policy does not apply to what is no patch")
-	}
-	for name, want := range map[string]string{"patches": "", "missing": `Internal error occurred: admission webhook "missing" attempted to modify the object, which is not supported for this operation`} {
-		c := cluster(t)
-		s.on("missing", patching(`[{"op":"add","path":"/a","value":1}]`))
-		configure(t, c, "mutating", "c", s.hook(name, "failurePolicy: Ignore", `rules: [{operations: [DELETE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]`))
-		deleted := create("here")
-		deleted.Operation, deleted.OldObject, deleted.Object = "DELETE", deleted.Object, nil
-		_, err := started(t, c, "--emulated-version=1.36").Mutate(t.Context(), deleted)
-		if err == nil && want != "" || err != nil && err.Error() != want {
-			t.Errorf("%s: %v", name, err)
+	fails := func(message string) want { return want{message: message} }
+	unchanged, ignored, missing, undecodable := want{}, want{ignored: true}, fails(absent), fails(internal+decoder)
+	for name, x := range map[string]struct {
+		answer, policy string
+		wants          []want // at 1.21 and at 1.36, if they differ
+	}{
+		"rejection, unsupported type":           {rejects, "Ignore", []want{fails(`admission webhook "h" denied the request without explanation`)}},
+		"unsupported type":                      {merge(add), "Fail", []want{fails(call + `unsupported patch type "Merge"`)}},
+		"unsupported type, ignored":             {merge(add), "Ignore", []want{ignored}},
+		"unsupported type, no operations":       {merge(`[]`), "Fail", []want{unchanged}},
+		"unsupported type, undecodable":         {merge(`{}`), "Fail", []want{undecodable, fails(call + "received undecodable patch in webhook response: " + decoder)}},
+		"unsupported type, DELETE":              {merge(add), "Ignore", []want{missing}},
+		"unsupported type, v1beta1":             {merge(add), "Fail", []want{{object: `{"a":1,"metadata":{"name":"c"}}`}}},
+		"undecodable, ignored":                  {patching(`{}`), "Ignore", []want{undecodable, ignored}},
+		"undecodable, DELETE":                   {patching(`{}`), "Ignore", []want{undecodable, ignored}},
+		"no operations, DELETE":                 {patching(` [ ] `), "Fail", []want{unchanged}},
+		"null, DELETE":                          {patching(`null`), "Fail", []want{unchanged}},
+		"operations, DELETE":                    {patching(add), "Ignore", []want{missing}},
+		"operations that do not apply, ignored": {patching(`[{"op":"remove","path":"/none"}]`), "Ignore", []want{fails(internal + "error in remove for path: '/none': Unable to remove nonexistent key: none: missing value")}},
+	} {
+		s.on("h", x.answer)
+		version := "v1"
+		if strings.Contains(name, "v1beta1") {
+			version = "v1beta1"
+		}
+		c, request := cluster(t), create("here")
+		configure(t, c, "mutating", "c", s.hook("h", "failurePolicy: "+x.policy, "admissionReviewVersions: ["+version+"]",
+			`rules: [{operations: ["*"], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]`))
+		if strings.Contains(name, "DELETE") {
+			request.Operation, request.OldObject, request.Object = services.OperationDelete, request.Object, nil
+		}
+		for i, release := range []string{"1.21", "1.36"} {
+			response, err := started(t, c, "--emulated-version="+release).Mutate(t.Context(), request)
+			got := want{object: string(response.Object), ignored: response.AuditAnnotations["failed-open.mutation.webhook.admission.platform.io/round_0_index_0"] == "h"}
+			if err != nil {
+				got.message = err.Error()
+			}
+			wanted := x.wants[min(i, len(x.wants)-1)]
+			if got != wanted {
+				t.Errorf("%s, %s:\ngot  %+v\nwant %+v", name, release, got, wanted)
+			}
+			if status := services.AsStatus(err); err != nil && (status.Code == http.StatusForbidden) != (x.answer == rejects) {
+				t.Errorf("%s, %s: code %d", name, release, status.Code)
+			}
+			mutated := fmt.Sprintf(`"mutated":%t`, wanted.object != "")
+			if note := response.AuditAnnotations["mutation.webhook.admission.platform.io/round_0_index_0"]; !strings.Contains(note, mutated) {
+				t.Errorf("%s, %s: annotation %s", name, release, note)
+			}
 		}
 	}
 }

@@ -187,10 +187,10 @@ func TestFailed(err error) bool {
 	return err != nil && strings.HasSuffix(Why(err), jsonpatch.ErrTestFailed.Error())
 }
 
-// Why returns the cause in an error of Apply, empty if it has none.
+// Why returns the reason why Apply has failed: the cause in its error if there is one, or else its message.
 func Why(err error) string {
 	if status := services.AsStatus(err); status.Details != nil && len(status.Details.Causes) > 0 {
 		return status.Details.Causes[0].Message
 	}
-	return ""
+	return err.Error()
 }

@@ -5,7 +5,6 @@
 package admissionreview
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -127,13 +126,16 @@ func raw(object []byte) runtime.RawExtension {
 }
 
 // checkReply checks that a response belongs to a request. In v1beta1 the response need not
-// repeat type and uid. The messages are those of kube-apiserver.
+// repeat type and uid, and its patch is a JSON patch whatever its type is. What the patch is does not
+// matter here: a rejection with a patch that Patched does not apply is valid. The messages are those of
+// kube-apiserver.
 func checkReply(question, reply *admissionv1.AdmissionReview, validates bool) error {
 	response := reply.Response
 	if response == nil {
 		return errors.New("webhook response was absent")
 	}
 	if strings.HasSuffix(question.APIVersion, "/v1beta1") {
+		response.PatchType = nil
 		return nil
 	}
 	switch {
@@ -149,8 +151,8 @@ func checkReply(question, reply *admissionv1.AdmissionReview, validates bool) er
 		return errors.New("webhook returned response.patch but not response.patchType")
 	case len(response.Patch) == 0 && response.PatchType != nil:
 		return errors.New("webhook returned response.patchType but not response.patch")
-	case response.PatchType != nil && *response.PatchType != admissionv1.PatchTypeJSONPatch:
-		return fmt.Errorf("unsupported patch type %q", *response.PatchType)
+	case response.PatchType != nil && *response.PatchType == "":
+		return errors.New(`webhook returned invalid response.patchType of ""`)
 	}
 	return nil
 }
@@ -188,25 +190,40 @@ func Refusal(who string, result *metav1.Status) *services.Status {
 // ErrNoObject is the error of a patch where the operation has no object.
 var ErrNoObject = errors.New("it patches an object where the operation has none")
 
-// Patched applies the patch of an answer to an object, which is empty if the operation has
-// none.
-func Patched(ctx context.Context, object, patch []byte) ([]byte, error) {
+// UndecodableError is the error of a patch that cannot be decoded: that of the decoder.
+type UndecodableError struct{ error }
+
+// PatchTypeError is the error of a patch of this type, which is not supported.
+type PatchTypeError admissionv1.PatchType
+
+func (e PatchTypeError) Error() string { return fmt.Sprintf("unsupported patch type %q", string(e)) }
+
+// Patched applies the patch of an answer to an object, which is empty if the operation has none. Like
+// kube-apiserver it decodes the patch first, so that neither its type nor the lack of an object matter if
+// it has no operations. The errors are, in this order, UndecodableError, ErrNoObject, PatchTypeError and
+// those of package jsonpatch.
+func Patched(ctx context.Context, object []byte, answer Answer) ([]byte, error) {
+	patch, err := jsonpatch.Decode(answer.Patch)
+	var tooLarge *services.Status
 	switch {
-	case len(object) == 0 && string(bytes.TrimSpace(patch)) == "[]":
-		return nil, nil
+	case errors.As(err, &tooLarge):
+		return nil, err
+	case err != nil:
+		return nil, UndecodableError{err}
+	case patch.Empty():
+		return object, nil
 	case len(object) == 0:
 		return nil, ErrNoObject
+	case answer.PatchType != nil && *answer.PatchType != admissionv1.PatchTypeJSONPatch:
+		return nil, PatchTypeError(*answer.PatchType)
 	}
-	after, err := jsonpatch.Apply(ctx, object, patch)
+	after, err := patch.Apply(ctx, object)
 	if err != nil {
-		if why := jsonpatch.Why(err); why != "" {
-			err = fmt.Errorf("%w: %s", err, why)
-		}
 		return nil, err
 	}
 	var o map[string]json.RawMessage
 	if err := json.Unmarshal(after, &o); err != nil {
-		return nil, fmt.Errorf("its patch leaves no object: %w", err)
+		return nil, fmt.Errorf("the patch leaves no object: %w", err)
 	}
 	return after, nil
 }

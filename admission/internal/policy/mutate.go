@@ -211,7 +211,7 @@ func (q *mutated) change(ctx context.Context, i *invocation, m mutation, b cel.B
 			return fmt.Errorf("error applying patch: %w", err)
 		}
 	default:
-		after, err = admissionreview.Patched(ctx, object, result)
+		after, err = admissionreview.Patched(ctx, object, admissionreview.Answer{Patch: result})
 		if jsonpatch.TestFailed(err) {
 			return nil
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/admissionreview"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/jsonpatch"
 	"github.com/portico-platform/portico/services/webhook"
 )
 
@@ -72,8 +73,8 @@ func (t *webhookTarget) ask(ctx context.Context, q question) (Answer, error) {
 	case q.phase == Validate:
 		return Answer{}, errors.New("it patches the object when it is asked to validate")
 	}
-	if a.Object, err = admissionreview.Patched(ctx, r.Object, reply.Patch); err != nil {
-		return Answer{}, errors.New("its patch cannot be applied: " + err.Error())
+	if a.Object, err = admissionreview.Patched(ctx, r.Object, reply); err != nil {
+		return Answer{}, errors.New("its patch cannot be applied: " + jsonpatch.Why(err))
 	}
 	return a, checkObject(r, a.Object)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/match"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/jsonpatch"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -92,7 +93,7 @@ func (w *Webhooks) change(ctx context.Context, c called, r *review.Review) (err 
 	c.addNotes(r, answer)
 	after := q.Object
 	if err == nil && len(answer.Patch) > 0 {
-		after, err = admissionreview.Patched(ctx, q.Object, answer.Patch)
+		after, err = admissionreview.Patched(ctx, q.Object, answer)
 		err = w.patchError(ctx, c.hook, err)
 	}
 	if err != nil {
@@ -108,20 +109,27 @@ func (w *Webhooks) change(ctx context.Context, c called, r *review.Review) (err 
 	return nil
 }
 
-// patchError returns the error of a patch that could not be applied; nil without an error. At release 1.36
-// an undecodable patch is a failed call, to which the failure policy applies.
+// patchError returns the error of a patch that could not be applied; nil without an error. As in
+// kube-apiserver, it is a failed call, to which the failure policy applies, only if the patch could not be
+// applied to any object.
 func (w *Webhooks) patchError(ctx context.Context, hook *hook, err error) error {
+	var undecodable admissionreview.UndecodableError
+	var unsupported admissionreview.PatchTypeError
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return services.AsStatus(ctx.Err())
+	case errors.As(err, &unsupported):
+		return &callFailure{err}
+	case errors.As(err, &undecodable) && hook.failsUndecodable:
+		return &callFailure{fmt.Errorf("received undecodable patch in webhook response: %w", err)}
 	case errors.Is(err, admissionreview.ErrNoObject):
 		return internal(fmt.Errorf("admission webhook %q attempted to modify the object, which is not supported for this operation", hook.name))
-	case hook.failsUndecodable && services.IsReason(err, services.ReasonBadRequest):
-		return &callFailure{fmt.Errorf("received undecodable patch in webhook response: %w", err)}
 	}
-	return failed(hook, err)
+	why := jsonpatch.Why(err)
+	w.Log.WarnContext(ctx, "the patch of a webhook cannot be applied", "webhook", hook.name, "configuration", hook.configuration, "error", why)
+	return internal(errors.New(why)) // which does not name the webhook, unlike the log
 }
 
 // Validate calls the validating webhooks concurrently. If several reject the request, the
