@@ -5,18 +5,18 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/authfilters"
 	"github.com/portico-platform/portico/frontdoor/internal/http/live"
 	"github.com/portico-platform/portico/frontdoor/internal/http/permitted"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/features"
 	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/kit/featuregate"
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
 // newAccess builds what decides who may make a request, and for how long.
-func (c *config) newAccess(n *run.Node, b backends.Services, gates features.Gates) *authfilters.Control {
+func (c *config) newAccess(n *run.Node, b backends.Services) *authfilters.Control {
 	identities := live.NewIdentities(b.Authn)
 	running := live.NewRequests(live.Config{Authn: b.Authn, Authz: b.Authz, Forbidden: authfilters.Forbidden, Log: n.Log, Metrics: n.Metrics})
 	access := &authfilters.Control{Authn: b.Authn, Authz: b.Decisions, Identities: identities, LongRunning: running, Vocabulary: n.Vocabulary, Log: n.Log,
 		Namespaces:      permitted.New(permitted.Config{Authz: b.Decisions, Store: b.Store, Policy: b.Policy()}),
-		CreateToConnect: gates.On(features.CreateToConnect), Constrained: authfilters.NewConstrained(gates.On(features.ConstrainedImpersonation), n.Metrics), HealthOpened: make(chan struct{}, 1)}
+		CreateToConnect: n.Gates.On(featuregate.CreateToConnect), Constrained: authfilters.NewConstrained(n.Gates.On(featuregate.ConstrainedImpersonation), n.Metrics), HealthOpened: make(chan struct{}, 1)}
 	access.Limit(authfilters.Limits{Reads: c.reads, Writes: c.writes, Connections: c.connections.Inflight, Fair: c.fairness, Timeout: c.requestTimeout}, n.Metrics)
 	n.Go("access to health checks", access.FollowHealth)
 	n.Go("checking long-running requests", running.Run)

@@ -10,7 +10,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/localservices"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/ownservice/records"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/features"
+	"github.com/portico-platform/portico/services/kit/featuregate"
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
@@ -45,7 +45,7 @@ func (c *config) keepOwnService(n *run.Node, d *door, ip string, listening net.A
 	n.Go("keeping the Service of the API", keeper.Run)
 	n.Go("keeping the Lease of this front door", identity.New(identity.Config{Vocabulary: n.Vocabulary, Store: d.store, Writes: d.writes, Engine: d.engine,
 		Host: announced.Host, Address: net.JoinHostPort(self.IP, strconv.Itoa(self.Port)), Log: n.Log,
-		Off: d.gates.Refused(features.Identity), Hidden: d.gates.Refused(features.Interoperability), Entries: d.gates.On(features.StorageVersions)}).Run)
+		Off: d.gates.Refused(featuregate.Identity), Hidden: d.gates.Refused(featuregate.Interoperability), Entries: d.gates.On(featuregate.StorageVersions)}).Run)
 	n.Go("keeping the ranges and addresses of Services", d.ranges.Run)
 	n.Go("registering the served versions", localservices.Keeper{Config: localservices.Config{Vocabulary: n.Vocabulary, Store: d.store, Writes: d.writes,
 		Changed: d.relearned, Elsewhere: d.forwarding.Serves, Log: n.Log, Engine: d.engine}}.Run)

@@ -34,9 +34,9 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/pace"
 	"github.com/portico-platform/portico/frontdoor/internal/http/requestmetrics"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/features"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/featuregate"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/slis"
 	"github.com/portico-platform/portico/services/kit/tracing"
@@ -72,7 +72,7 @@ type door struct {
 	access    *authfilters.Control
 	tokens    *legacytokens.Recorder
 	codec     *wire.Codec
-	gates     features.Gates
+	gates     featuregate.Gates
 	reads     *reads.Handlers
 	writes    *writes.Handlers
 	// ranges maintains the ServiceCIDRs and IPAddresses.
@@ -136,7 +136,7 @@ func (d *door) learn(e *typesystem.Engine) {
 // The caller holds d.learning.
 func (d *door) publish(e *typesystem.Engine) {
 	o := discovery.Options{Catalogue: e.Types, Vocabulary: d.vocabulary,
-		Release: d.release, Version: discovery.Version(d.release), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}, CBOR: d.gates.On(features.CBOR)}
+		Release: d.release, Version: discovery.Version(d.release), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}, CBOR: d.gates.On(featuregate.CBOR)}
 	if slis.Served(d.release) {
 		o.OtherPaths = append(o.OtherPaths, slis.Path)
 	}
@@ -169,10 +169,10 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, parts *prepared.Parts
 		return err
 	}})
 	d := &door{log: n.Log, vocabulary: n.Vocabulary, release: n.Release, tracer: n.Tracer, store: b.Store, admission: b.Admission,
-		requestTimeout: c.requestTimeout, goawayChance: c.goawayChance, browsers: headers, console: pages, gates: parts.Gates,
+		requestTimeout: c.requestTimeout, goawayChance: c.goawayChance, browsers: headers, console: pages, gates: n.Gates,
 		relearned: make(chan struct{}, 1)}
 	d.learn(parts.Engine)
-	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary, Release: n.Release, CBOR: d.gates.On(features.CBOR)})
+	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary, Release: n.Release, CBOR: d.gates.On(featuregate.CBOR)})
 	d.codec = codec
 	n.Memory.Add("encoded-objects", codec)
 	d.audit = auditing.Auditor{Text: codec.Text, StatusText: wire.StatusText, StatusOf: statusOf, Recent: &auditing.Recent{}}
@@ -182,7 +182,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, parts *prepared.Parts
 	d.tokens = legacytokens.New(legacytokens.Config{Authn: b.Authn, Vocabulary: n.Vocabulary, Engine: d.engine, Now: time.Now, Log: n.Log, Metrics: n.Metrics,
 		Writes: func() *writes.Handlers { return d.writes }})
 	b.Authn = d.tokens
-	d.access = c.newAccess(n, b, d.gates)
+	d.access = c.newAccess(n, b)
 	d.pacer = pace.New(pace.Config{Grace: bodyGrace, Rate: bodyRate, Stall: answerStall, Metrics: n.Metrics})
 	n.Go("watching over slow clients", d.pacer.Run)
 	assigner, err := c.addresses.Open(n, b.Store)
@@ -211,7 +211,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, parts *prepared.Parts
 		return nil, err
 	}
 	d.forwarding = forwarding.Start(n, forwarding.Config{Peers: d.operations.Peers, Source: b.Changes, Store: b.Direct, Connections: d.connections, Engine: d.engine,
-		Off: parts.Gates.Refused(features.Interoperability)})
+		Off: n.Gates.Refused(featuregate.Interoperability)})
 	d.router = d.routes(n, c.profiling)
 	return d, c.prepareObjects(ctx, n, b, d, parts)
 }

@@ -35,7 +35,6 @@ type config struct {
 	browsers       browsers.Settings
 	maxStreams     int
 	runtimeConfig  []string
-	featureGates   map[string]string
 	fairness       bool
 	reads, writes  int
 	requestTimeout time.Duration
@@ -81,7 +80,6 @@ func (c *config) register(fs *pflag.FlagSet) {
 	fs.IntVar(&c.maxStreams, "http2-max-streams-per-connection", 0, fmt.Sprintf("maximum number of concurrent requests of one HTTP/2 connection; 0 for %d", defaultStreams))
 	webhooks.Flags(fs)
 	fs.StringSliceVar(&c.runtimeConfig, "runtime-config", nil, "group versions to enable or disable, such as batch/v1beta1=false; also api/all, api/ga, api/beta, api/alpha")
-	fs.StringToStringVar(&c.featureGates, "feature-gates", nil, "features to turn on or off, as in ServerSideApply=false")
 	fs.BoolVar(&c.fairness, "enable-priority-and-fairness", true, "divide requests by FlowSchemas and PriorityLevelConfigurations; else reads and writes have limits of their own, which users share")
 	fs.IntVar(&c.reads, "max-requests-inflight", 400, "maximum number of concurrent reads; with --enable-priority-and-fairness the sum of both numbers is that of all requests of all front doors")
 	fs.IntVar(&c.writes, "max-mutating-requests-inflight", 200, "maximum number of concurrent writes; see --max-requests-inflight")
@@ -132,7 +130,7 @@ func (c *config) check(n *run.Node) error {
 // prepare begins to build while services before this one start.
 func (c *config) prepare(n *run.Node) {
 	n.Health.Add(c.listener.Serving.Check())
-	c.prepared = prepared.Begin(prepared.Options{Vocabulary: n.Vocabulary, Release: n.Release, FeatureGates: c.featureGates, RuntimeConfig: c.runtimeConfig})
+	c.prepared = prepared.Begin(prepared.Options{Vocabulary: n.Vocabulary, Release: n.Release, Gates: n.Gates, RuntimeConfig: c.runtimeConfig})
 }
 
 // start returns once the front door serves.
@@ -143,9 +141,6 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	parts, err := c.prepared()
 	if c.prepared = nil; err != nil { // it is needed once
 		return err
-	}
-	for _, warning := range parts.Warnings {
-		n.Log.Warn(warning)
 	}
 	self, err := c.self(n)
 	if err != nil {

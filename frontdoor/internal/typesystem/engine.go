@@ -16,6 +16,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/versions"
 	"github.com/portico-platform/portico/services/kit/cel"
+	"github.com/portico-platform/portico/services/kit/featuregate"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -32,6 +33,7 @@ type Engine struct {
 
 	options   Options
 	functions kinds.Functions
+	off       features.Fields
 	// heads is the prefix of the stored JSON of a type's objects.
 	heads map[*catalogue.Type][]byte
 }
@@ -42,7 +44,7 @@ type Options struct {
 	// WithoutApply turns server-side apply off.
 	WithoutApply bool
 	// Features are the feature gates.
-	Features features.Gates
+	Features featuregate.Gates
 }
 
 // New returns the engine of a catalogue. An error is a mistake in the built-in data.
@@ -52,7 +54,7 @@ func New(types *catalogue.Catalogue, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := build(types, schema.New(types, o.Vocabulary, set.In(types.Release())), set.Functions, o)
-	e.Expressions = cel.New(cel.Config{Release: types.Release()})
+	e.Expressions, e.off = cel.New(cel.Config{Release: types.Release()}), features.Off(o.Features)
 	return e, nil
 }
 
@@ -67,14 +69,14 @@ func (e *Engine) With(customTypes []crd.Definition) *Engine {
 	}
 	types := e.Types.With(surfaces...)
 	more := build(types, e.Schemas.With(types), e.functions, e.options)
-	more.CustomTypes, more.Expressions = customTypes, e.Expressions
+	more.CustomTypes, more.Expressions, more.off = customTypes, e.Expressions, e.off
 	return more
 }
 
 // DropFeatures removes the fields of disabled features from an object, unless the stored
 // object that it replaces has them. stored is nil for a new object.
 func (e *Engine) DropFeatures(t *catalogue.Type, object, stored map[string]any) {
-	e.options.Features.Drop(t, object, stored)
+	e.off.Drop(t, object, stored)
 }
 
 // FeatureOn reports whether a feature is on.

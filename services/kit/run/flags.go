@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/services/kit/featuregate"
 	"github.com/portico-platform/portico/services/kit/run/logs"
 	"github.com/portico-platform/portico/services/kit/run/manual"
 	"github.com/portico-platform/portico/services/kit/run/readiness"
@@ -22,6 +23,9 @@ type settings struct {
 	flags      *pflag.FlagSet
 	vocabulary vocabulary.Vocabulary
 	release    release.Release
+	gates      featuregate.Gates
+	// deprecated are the warnings about the given feature gates.
+	deprecated []string
 	// log returns the logger of a service.
 	log func(service string) *slog.Logger
 }
@@ -66,6 +70,10 @@ func newSettings(all *pflag.FlagSet) (*settings, error) {
 	}
 	if s.release, err = release.Parse(cmp.Or(s.text("emulated-version"), s.vocabulary.Release)); err != nil {
 		return nil, Usagef("--emulated-version: %v", err)
+	}
+	given, _ := all.GetStringToString("feature-gates")
+	if s.gates, s.deprecated, err = featuregate.Parse(s.release, given); err != nil {
+		return nil, Usagef("--feature-gates: %v", err)
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(s.text("log-level"))); err != nil {
@@ -118,6 +126,7 @@ func anywhere() *pflag.FlagSet {
 	fs.BoolP("help", "h", false, "print this and exit")
 	fs.String("vocabulary", "platform", "vocabulary of API `names`: platform (the specification's) or k8s (stock clients'); fixed for the life of the data")
 	fs.String("emulated-version", "", "`release` of Kubernetes whose API is served, the same for all processes: 1.21 or 1.36. Empty: 1.21 with --vocabulary=platform, 1.36 with k8s")
+	fs.StringToString("feature-gates", nil, "`features` to turn on or off, the same for all processes, as in ServerSideApply=false")
 	fs.String("log-level", "info", "minimum `level` to log: debug, info, warn or error")
 	fs.String("log-format", "text", "`format` of log lines, on standard error: text or json")
 	fs.Int64("memory-budget", 0, "`bytes` that all caches of the process may hold together; 0 for a sixteenth of the memory of the machine or control group, between 32 and 256 MiB. Caches keep a quarter of it while less than a tenth of that memory is free")

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/services/kit/featuregate"
 	"github.com/portico-platform/portico/services/kit/run/expiry"
 	"github.com/portico-platform/portico/services/kit/run/memory"
 	"github.com/portico-platform/portico/services/kit/tracing"
@@ -29,6 +30,8 @@ type Node struct {
 	Vocabulary vocabulary.Vocabulary
 	// Release is the Kubernetes release whose API the process serves.
 	Release release.Release
+	// Gates are the feature gates of the process.
+	Gates featuregate.Gates
 	// Flags are the parsed flags of the process.
 	Flags *pflag.FlagSet
 	// Metrics is the process's registry.

@@ -181,8 +181,11 @@ func Start(ctx context.Context, app App, args []string) (*Running, error) {
 func newRunning(app App, s *settings) (*Running, error) {
 	r := &Running{process: &process{offered: map[string]any{}, dialed: map[string]bool{}, failed: make(chan error, 1)}, log: s.log, closing: make(chan struct{})}
 	r.base = Node{
-		Service: app.Name, Log: s.log(app.Name), Vocabulary: s.vocabulary, Release: s.release, Flags: s.flags,
+		Service: app.Name, Log: s.log(app.Name), Vocabulary: s.vocabulary, Release: s.release, Gates: s.gates, Flags: s.flags,
 		Health: &Health{log: s.log("health"), outcomes: slis.New()}, Metrics: prometheus.NewRegistry(), process: r.process,
+	}
+	for _, warning := range s.deprecated {
+		r.base.Log.Warn(warning)
 	}
 	budget, _ := s.flags.GetInt64("memory-budget")
 	if budget < 0 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/services/kit/featuregate"
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
@@ -212,6 +213,30 @@ func TestDefaultsYieldToTheUser(t *testing.T) {
 		},
 	}
 	start(t, app(service), "--given=user")
+}
+
+// TestFeatureGates: all services of a process have the feature gates of its release, as the flag sets them.
+func TestFeatureGates(t *testing.T) {
+	for args, want := range map[string]bool{
+		"--emulated-version=1.21": false,
+		"--emulated-version=1.36": true,
+		"--emulated-version=1.36 --feature-gates=PodTopologyLabelsAdmission=false,AllBeta=true": false,
+	} {
+		var prepared, got []bool
+		has := func(n *run.Node) bool { return n.Gates.On(featuregate.TopologyLabels) }
+		one := run.Service{Name: "a", Prepare: func(n *run.Node) { prepared = append(prepared, has(n)) }, Start: func(_ context.Context, n *run.Node) error { got = append(got, has(n)); return nil }}
+		other := one
+		other.Name = "b"
+		start(t, app(one, other), strings.Fields(args)...)
+		if both := []bool{want, want}; !slices.Equal(prepared, both) || !slices.Equal(got, both) {
+			t.Errorf("%q: %v, %v, want %v", args, prepared, got, want)
+		}
+	}
+	for _, wrong := range []string{"NoSuchGate=true", "PodTopologyLabelsAdmission=perhaps"} {
+		if _, err := run.Start(t.Context(), app(), []string{"--emulated-version=1.36", "--feature-gates=" + wrong}); !errors.Is(err, run.ErrUsage) || !strings.Contains(err.Error(), "--feature-gates") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
 }
 
 func TestTheEmulatedReleaseFollowsFromTheVocabulary(t *testing.T) {

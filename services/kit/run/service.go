@@ -28,7 +28,7 @@ type Service struct {
 	// Node.Flags.
 	Flags func(fs *pflag.FlagSet)
 	// Prepare, if there is one, is called for all services before the first Start, with the flags, the
-	// vocabulary and the release, to begin work that needs no other service. It must not wait; errors are
+	// vocabulary, the release and the feature gates, to begin work that needs no other service. It must not wait; errors are
 	// for Start.
 	Prepare func(n *Node)
 	// Start returns when the service is ready. Background loops are started with Node.Go.

@@ -1,5 +1,5 @@
 // Package prepared builds what a front door needs and what follows from its flags alone: the
-// feature gates, the type engine and the default objects of a cluster. That is most of the CPU time of a
+// type engine and the default objects of a cluster. That is most of the CPU time of a
 // start, so it is done while other services of the process start. It does no I/O.
 package prepared
 
@@ -10,7 +10,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue/runtimeconfig"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/features"
+	"github.com/portico-platform/portico/services/kit/featuregate"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -20,16 +20,13 @@ import (
 type Options struct {
 	Vocabulary    vocabulary.Vocabulary
 	Release       release.Release
-	FeatureGates  map[string]string
+	Gates         featuregate.Gates
 	RuntimeConfig []string
 }
 
 // Parts are what is built.
 type Parts struct {
-	// Warnings are about deprecated gates.
-	Warnings []string
-	Gates    features.Gates
-	Engine   *typesystem.Engine
+	Engine *typesystem.Engine
 	// Defaults are the default objects of a cluster, in the order of their creation.
 	Defaults []map[string]any
 }
@@ -44,22 +41,18 @@ func Begin(o Options) func() (*Parts, error) {
 
 func build(o Options) (*Parts, error) {
 	// Section "Stability levels".
-	gates, warnings, err := features.Parse(o.Release, o.FeatureGates)
-	if err != nil {
-		return nil, run.Usagef("--feature-gates: %v", err)
-	}
 	runtimeConfig, err := runtimeconfig.Parse(o.RuntimeConfig...)
 	if err != nil {
 		return nil, run.Usagef("--runtime-config: %v", err)
 	}
-	types, err := catalogue.New(catalogue.Options{Vocabulary: o.Vocabulary, Release: o.Release, RuntimeConfig: runtimeConfig, Feature: gates.On})
+	types, err := catalogue.New(catalogue.Options{Vocabulary: o.Vocabulary, Release: o.Release, RuntimeConfig: runtimeConfig, Feature: o.Gates.On})
 	if err != nil {
 		return nil, run.Usagef("--runtime-config: %v", err)
 	}
-	engine, err := typesystem.New(types, typesystem.Options{Vocabulary: o.Vocabulary, WithoutApply: !gates.On(features.ServerSideApply), Features: gates})
+	engine, err := typesystem.New(types, typesystem.Options{Vocabulary: o.Vocabulary, WithoutApply: !o.Gates.On(featuregate.ServerSideApply), Features: o.Gates})
 	if err != nil {
 		return nil, err
 	}
-	defaults, err := bootstrap.Objects(o.Vocabulary, o.Release, gates.On)
-	return &Parts{Warnings: warnings, Gates: gates, Engine: engine, Defaults: defaults}, err
+	defaults, err := bootstrap.Objects(o.Vocabulary, o.Release, o.Gates.On)
+	return &Parts{Engine: engine, Defaults: defaults}, err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/featuregate"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -45,7 +46,7 @@ func (h *Handlers) bind(w http.ResponseWriter, r *request.Request) error {
 			if err := h.assign(object, binding); err != nil {
 				return err
 			}
-			if r.Engine.FeatureOn("PodTopologyLabelsAdmission") {
+			if r.Engine.FeatureOn(featuregate.TopologyLabels) {
 				label(object, binding.Labels)
 			}
 			return nil
@@ -78,7 +79,7 @@ func checkBinding(b *corev1.Binding) error {
 	return nil
 }
 
-// label adds the labels of a binding to the pod, such as those of the place of its node.
+// label adds the labels of a binding to the pod, such as the topology labels of its node.
 func label(pod map[string]any, labels map[string]string) {
 	if len(labels) == 0 {
 		return

@@ -1,3 +1,5 @@
+// Package features holds the fields of objects that belong to features. It changes objects only by
+// dropping the fields of features that are off. It serves "Stability levels" of the specification.
 package features
 
 import (
@@ -9,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services/kit/featuregate"
 	"github.com/portico-platform/portico/services/release"
 )
 
@@ -117,31 +120,33 @@ func compile(fields map[string]map[string][]string) map[string][]gated {
 	return all
 }
 
-// Drop removes the fields of features that are off from an object, in place, unless the
-// stored object has them: what was accepted before can still be written back. stored is
-// nil for a new object.
-func (g Gates) Drop(t *catalogue.Type, object, stored map[string]any) {
+// Fields are the fields of features that are off, by kind.
+type Fields map[string][]gated
+
+// Off returns the fields of the features that are off.
+func Off(gates featuregate.Gates) Fields {
+	off := Fields{}
+	for kind, fields := range byKind[gates.Release().String()]() {
+		for _, f := range fields {
+			if !gates.On(f.gate) {
+				off[kind] = append(off[kind], f)
+			}
+		}
+	}
+	return off
+}
+
+// Drop removes the fields from an object, in place, unless the stored object has them: what was accepted
+// before can still be written back. stored is nil for a new object.
+func (off Fields) Drop(t *catalogue.Type, object, stored map[string]any) {
 	if t.Custom {
 		return
 	}
-	for _, f := range g.offOf(t.Kind) {
+	for _, f := range off[t.Kind] {
 		if !visit(stored, f.path, has) {
 			visit(object, f.path, remove)
 		}
 	}
-}
-
-// offOf returns the fields of a kind whose features are off.
-func (g Gates) offOf(kind string) (off []gated) {
-	if g.off != nil {
-		return g.off[kind]
-	}
-	for _, f := range byKind[g.release.String()]()[kind] {
-		if !g.On(f.gate) {
-			off = append(off, f)
-		}
-	}
-	return off
 }
 
 // visit calls a function for the last part of a path and each object that may have it,

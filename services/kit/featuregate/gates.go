@@ -1,4 +1,4 @@
-package features
+package featuregate
 
 import (
 	_ "embed"

@@ -1,8 +1,7 @@
-// Package features holds the feature gates of the service: the stage of each, whether it
-// can be turned on and off, and the fields that belong to it. It changes objects only by
-// dropping the fields of features that are off. It serves "Stability levels" and
+// Package featuregate holds the feature gates of the suite: the stage of each, and whether it
+// can be turned on and off. All services of a process share them. It serves "Stability levels" and
 // "Deprecation rules" of the specification.
-package features
+package featuregate
 
 import (
 	"fmt"
@@ -28,7 +27,8 @@ const (
 // ServerSideApply is the gate of apply patches, CBOR that of the encoding, Interoperability that of
 // requests that one front door hands on to another, Identity that of the Leases of front doors, and
 // StorageVersions that of their entries in StorageVersions, CreateToConnect that of the verb create for
-// commands over WebSockets, and ConstrainedImpersonation that of its verbs.
+// commands over WebSockets, and ConstrainedImpersonation that of its verbs. CertificateUIDs is that of UIDs in
+// the subjects of client certificates, TopologyLabels that of the topology labels of pods.
 const (
 	ServerSideApply  = "ServerSideApply"
 	CBOR             = "CBORServingAndStorage"
@@ -36,6 +36,8 @@ const (
 	Identity         = "APIServerIdentity"
 	StorageVersions  = "StorageVersionAPI"
 	CreateToConnect  = "AuthorizePodWebsocketUpgradeCreatePermission"
+	CertificateUIDs  = "AllowParsingUserUIDFromCertAuth"
+	TopologyLabels   = "PodTopologyLabelsAdmission"
 
 	ConstrainedImpersonation = "ConstrainedImpersonation"
 )
@@ -48,9 +50,10 @@ var groups = map[string]Stage{"AllAlpha": Alpha, "AllBeta": Beta}
 type Gates struct {
 	release release.Release
 	set     map[string]bool
-	// off are the fields of features that are off, by kind; nil if Parse has not made the gates.
-	off map[string][]gated
 }
+
+// Release returns the release whose features these are.
+func (g Gates) Release() release.Release { return g.release }
 
 // Parse parses the values given for the gates of a release by name. It returns a warning
 // for each gate that is deprecated. It returns an error for a gate that the release does
@@ -89,11 +92,6 @@ func Parse(r release.Release, given map[string]string) (g Gates, warnings []stri
 			}
 		}
 	}
-	off := map[string][]gated{}
-	for kind := range byKind[r.String()]() {
-		off[kind] = g.offOf(kind)
-	}
-	g.off = off
 	return g, warnings, nil
 }
 
