@@ -31,7 +31,7 @@ import (
 // environment connects to the services that the plugins call and waits until their
 // mirrors have synced. Objects that no plugin reads that is on are not mirrored.
 func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.Plugin) (plugin.Environment, error) {
-	e := plugin.Environment{Vocabulary: n.Vocabulary, Release: n.Release, Log: n.Log, Config: c}
+	e := plugin.Environment{Vocabulary: n.Vocabulary, Release: n.Release, Gates: n.Gates, Log: n.Log, Config: c}
 	store, err := contract.Store.Use(ctx, n)
 	if err != nil {
 		return e, err
@@ -68,8 +68,8 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 	e.LimitRanges = mirror(&m, "", "limitranges", limits.Parse)
 	quotas := mirror(&m, "", "resourcequotas", usage.Parse)
 	e.Quotas = quotas
-	isOn := func(name string) bool {
-		return slices.ContainsFunc(on, func(p plugin.Plugin) bool { return p.Name == name })
+	isOn := func(name string) bool { // neither a flag nor a feature gate has turned it off
+		return slices.ContainsFunc(on, func(p plugin.Plugin) bool { return p.Name == name && (p.Mutate != nil || p.Validate != nil) })
 	}
 	if isOn("PodSecurityPolicy") {
 		e.PodPolicies = mirror(&m, "policy", "podsecuritypolicies", podsecurity.Parse)

@@ -301,11 +301,12 @@ func TestTopologyLabels(t *testing.T) {
 		{changed, ""},
 	}
 	a, off, earlier := started(t, c, append(only(), emulate136)...), started(t, c, append(only(), emulate136, "--disable-admission-plugins=PodTopologyLabels")...), started(t, c, only()...)
+	gated := started(t, c, append(only(), emulate136, "--enable-admission-plugins=PodTopologyLabels", "--feature-gates=PodTopologyLabelsAdmission=false")...)
 	for _, x := range cases {
 		if got := mutated(t, a, x.request, ""); got != x.want {
 			t.Errorf("%s %s/%s %s: %s, want %s", x.request.Operation, x.request.Resource, x.request.Subresource, x.request.Object, got, x.want)
 		}
-		for name, none := range map[string]services.Admission{"without the plugin": off, "at 1.21": earlier} {
+		for name, none := range map[string]services.Admission{"without the plugin": off, "without the feature": gated, "at 1.21": earlier} {
 			if got := mutated(t, none, x.request, ""); got != "" {
 				t.Errorf("%s: %s", name, got)
 			}

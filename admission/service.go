@@ -64,7 +64,7 @@ func start(ctx context.Context, n *run.Node) error {
 	c.enable, _ = n.Flags.GetStringSlice("enable-admission-plugins")
 	c.disable, _ = n.Flags.GetStringSlice("disable-admission-plugins")
 	// Wrong names and configurations are reported before any connection is made.
-	known := plugin.Table(plugin.Environment{Vocabulary: n.Vocabulary, Release: n.Release})
+	known := plugin.Table(plugin.Environment{Vocabulary: n.Vocabulary, Release: n.Release, Gates: n.Gates})
 	on, err := choose(known, c)
 	if err != nil {
 		return err

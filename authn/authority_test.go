@@ -9,6 +9,7 @@ import (
 	"encoding/asn1"
 	"encoding/pem"
 	"math/big"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,7 +71,7 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// TestUIDsOfCertificates: since release 1.33 the subject of a client certificate may have the UID.
+// TestUIDsOfCertificates: at release 1.36 the subject of a client certificate may have the UID, unless the feature is off.
 func TestUIDsOfCertificates(t *testing.T) {
 	ca := newAuthority(t)
 	uid := func(values ...string) (names []pkix.AttributeTypeAndValue) {
@@ -79,18 +80,19 @@ func TestUIDsOfCertificates(t *testing.T) {
 		}
 		return names
 	}
-	for release, a := range map[string]services.Authn{"1.21": started(t, "--client-ca-file="+ca.file, "--emulated-version=1.21"), "1.36": started(t, "--client-ca-file="+ca.file, "--emulated-version=1.36")} {
+	for args, has := range map[string]bool{"--emulated-version=1.21": false, "--emulated-version=1.36": true, "--emulated-version=1.36 --feature-gates=AllowParsingUserUIDFromCertAuth=false": false} {
+		a := started(t, append(strings.Fields(args), "--client-ca-file="+ca.file)...)
 		for _, c := range []struct {
 			names   []pkix.AttributeTypeAndValue
 			want    string
 			refused bool
 		}{{nil, "", false}, {uid("u1"), "u1", false}, {uid("u1", "u2"), "", true}, {uid(""), "", true}} {
 			got, err := a.Authenticate(t.Context(), services.Credentials{Certificates: ca.issue(t, pkix.Name{CommonName: "jane", ExtraNames: c.names})})
-			if release == "1.21" {
+			if !has {
 				c.want, c.refused = "", false
 			}
 			if c.refused != services.IsReason(err, services.ReasonUnauthorized) || !c.refused && (got.User.Name != "jane" || got.User.UID != c.want) {
-				t.Errorf("%s, %v: %+v, %v", release, c.names, got.User, err)
+				t.Errorf("%s, %v: %+v, %v", args, c.names, got.User, err)
 			}
 		}
 	}

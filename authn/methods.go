@@ -7,6 +7,7 @@ import (
 
 	"github.com/portico-platform/portico/authn/internal/method"
 	"github.com/portico-platform/portico/services/kit/contract"
+	"github.com/portico-platform/portico/services/kit/featuregate"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/tokenkey"
@@ -69,7 +70,7 @@ func clientCertificates(_ context.Context, n *run.Node, now func() time.Time) (m
 	if err != nil {
 		return nil, run.Usagef("--client-ca-file: %v", err)
 	}
-	m.UIDs = !n.Release.Before(release.V136)
+	m.UIDs = n.Gates.On(featuregate.CertificateUIDs)
 	return m, nil
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/webhook"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/cel"
+	"github.com/portico-platform/portico/services/kit/featuregate"
 	"github.com/portico-platform/portico/services/quota"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/revocation"
@@ -63,6 +64,8 @@ type Environment struct {
 	CustomTypes      review.Collection[policy.Custom]
 	// Release is the emulated release.
 	Release release.Release
+	// Gates are the feature gates.
+	Gates featuregate.Gates
 	// Delegates are the admission services.
 	Delegates *delegate.Registry
 	// Mutating and Validating are the configurations of webhooks.
@@ -191,13 +194,16 @@ func (e Environment) mutator(labels match.Labels) *policy.Mutator {
 func (e Environment) insertLater(table []Plugin, known namespaces.Known, mutator *policy.Mutator) []Plugin {
 	v := e.Vocabulary
 	standards := podstandards.New(e.Config.PodStandards, known, v, e.Release)
-	topology := placement.Labels{Nodes: e.Nodes}
+	topology := Plugin{Name: "PodTopologyLabels", Default: true, Concerns: about("", "pods")}
+	if e.Gates.On(featuregate.TopologyLabels) {
+		topology.Mutate = placement.Labels{Nodes: e.Nodes}.Mutate
+	}
 	resizes := placement.Resize{Store: e.Store, Counter: quota.NewCounter(v).Requested(), OS: v.Qualified("", "os")}
 	policies := policy.New(policy.Config{Policies: e.Policies, Bindings: e.PolicyBindings, Custom: e.CustomTypes, Store: e.Store,
 		Labels: mutator.Labels, Expressions: e.Expressions, Vocabulary: e.Vocabulary})
 	at := func(name string) int { return slices.IndexFunc(table, func(p Plugin) bool { return p.Name == name }) }
 	table = slices.Insert(table, at("PodSecurityPolicy"), Plugin{Name: "PodSecurity", Default: true, Concerns: standards.Concerns, Idle: standards.Idle, Validate: standards.Validate})
-	table = slices.Insert(table, at("converter"), Plugin{Name: "PodTopologyLabels", Default: true, Concerns: about("", "pods"), Mutate: topology.Mutate},
+	table = slices.Insert(table, at("converter"), topology,
 		Plugin{Name: "PodResizeValidator", Default: true, Concerns: about("", "pods"), Validate: resizes.Validate})
 	table = slices.Insert(table, at("MutatingAdmissionWebhook"), Plugin{Name: "MutatingAdmissionPolicy", Default: true, Concerns: mutator.Concerns, Mutate: mutator.Mutate})
 	attest := certificates{authz: e.Authz, group: v.Group("certificates.")}
