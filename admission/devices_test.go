@@ -61,6 +61,13 @@ func TestDevices(t *testing.T) {
 			t.Errorf("%s: %v, want a cause of %s", name, err, x.refused)
 		}
 	}
+	gated := started(t, c, append(only(), "--emulated-version=1.36", "--feature-gates=DRAResourceClaimGranularStatusAuthorization=false")...)
+	if _, err := gated.Validate(t.Context(), status("jane", ``, allocated)); err != nil {
+		t.Errorf("a status without the feature: %v", err)
+	}
+	if _, err := gated.Validate(t.Context(), in("here", "resourceclaims", admin)); err == nil {
+		t.Error("access of an administrator without the feature")
+	}
 }
 
 // TestPodCertificates checks that only those who may sign change the status of a request.

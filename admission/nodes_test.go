@@ -79,7 +79,7 @@ func TestNodeRestriction(t *testing.T) {
 
 // TestNodeRestrictionLater: from release 1.36 on, a node also writes only its own slices of
 // devices, requests certificates only for itself and its pods, and tokens only for the audiences
-// that a volume of the pod needs.
+// that a volume of the pod needs. Feature gates turn some of it off.
 func TestNodeRestrictionLater(t *testing.T) {
 	c := cluster(t)
 	c.Put(t, core("nodes"), `{metadata: {name: n1, uid: u1}}`)
@@ -108,6 +108,12 @@ func TestNodeRestrictionLater(t *testing.T) {
 		}
 		if x.refused == "" && err != nil || x.refused != "" && (s == nil || s.Code != code || !strings.HasSuffix(s.Message, x.refused)) {
 			t.Errorf("%s: %v, want %q", name, err, x.refused)
+		}
+	}
+	gated := started(t, c, append(alone("NodeRestriction"), emulate136, "--feature-gates=ServiceAccountNodeAudienceRestriction=false,AllowInsecureKubeletCertificateSigningRequests=true")...)
+	for name, refused := range map[string]bool{"for another": false, "an audience of none": false, "two audiences": false, "another's slice": true} {
+		if _, err := gated.Mutate(t.Context(), laterCases(t)[name].request); (err != nil) != refused {
+			t.Errorf("%s, without the features: %v", name, err)
 		}
 	}
 }

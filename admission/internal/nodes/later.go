@@ -8,6 +8,7 @@ import (
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/featuregate"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
@@ -55,7 +56,7 @@ func slice(r *review.Review, name string) error {
 
 // signing lets a node request certificates of nodes for itself only.
 func (p Plugin) signing(r *review.Review, name string) error {
-	if r.Operation != services.OperationCreate {
+	if r.Operation != services.OperationCreate || p.Gates.On(featuregate.InsecureNodeRequests) {
 		return nil
 	}
 	object, err := r.Decoded()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/featuregate"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
@@ -23,6 +24,7 @@ type Plugin struct {
 	Authz      services.Authz
 	Vocabulary vocabulary.Vocabulary
 	Release    release.Release
+	Gates      featuregate.Gates
 }
 
 // Mutate changes nothing. It refuses with Forbidden (403) before others change the
@@ -113,7 +115,7 @@ func (p Plugin) token(ctx context.Context, r *review.Review, name string) error 
 			"The object might have been deleted and then recreated", bound.UID)
 	case pod.Spec.NodeName != name:
 		return r.Forbid("node requested token bound to a pod scheduled on a different node")
-	case p.later():
+	case p.Gates.On(featuregate.NodeAudiences):
 		return p.audience(ctx, r, request.Spec.Audiences, pod)
 	}
 	return nil

@@ -136,7 +136,7 @@ func Table(e Environment) []Plugin {
 		{Name: "LimitPodHardAntiAffinityTopology", Validate: optional.LimitPodHardAntiAffinityTopology(v)},
 		{Name: "LimitRanger", Default: true, Concerns: about("", "pods", "persistentvolumeclaims"), Mutate: ranges.Mutate, Validate: ranges.Validate},
 		{Name: "ServiceAccount", Default: true, Concerns: about("", "pods"), Mutate: accounts.Mutate, Validate: accounts.Validate},
-		{Name: "NodeRestriction", Mutate: nodes.Plugin{Store: e.Store, Authz: e.Authz, Vocabulary: v, Release: e.Release}.Mutate},
+		{Name: "NodeRestriction", Mutate: nodes.Plugin{Store: e.Store, Authz: e.Authz, Vocabulary: v, Release: e.Release, Gates: e.Gates}.Mutate},
 		{Name: "TaintNodesByCondition", Default: true, Concerns: about("", "nodes"), Mutate: taintNodes{v.Qualified("node", "not-ready")}.mutate},
 		{Name: "AlwaysPullImages", Mutate: alwaysPullImages},
 		{Name: "ImagePolicyWebhook", Configured: true, Effects: true, Validate: images.New(e.Config.ImagePolicy, v, e.Log).Validate},
@@ -176,7 +176,7 @@ func Table(e Environment) []Plugin {
 
 // devices returns the plugin of claims of devices.
 func (e Environment) devices(known namespaces.Known) Plugin {
-	p := devices.Plugin{Namespaces: known, Authz: e.Authz, Vocabulary: e.Vocabulary, Status: !e.Release.Before(release.V136)}
+	p := devices.Plugin{Namespaces: known, Authz: e.Authz, Vocabulary: e.Vocabulary, Status: e.Gates.On(featuregate.ClaimStatus)}
 	return Plugin{Name: "devices", Always: true, Concerns: p.Concerns, Validate: p.Validate}
 }
 

@@ -28,7 +28,9 @@ const (
 // requests that one front door hands on to another, Identity that of the Leases of front doors, and
 // StorageVersions that of their entries in StorageVersions, CreateToConnect that of the verb create for
 // commands over WebSockets, and ConstrainedImpersonation that of its verbs. CertificateUIDs is that of UIDs in
-// the subjects of client certificates, TopologyLabels that of the topology labels of pods.
+// the subjects of client certificates, TopologyLabels that of the topology labels of pods, and ClaimStatus that
+// of the authorization to write the status of ResourceClaims. NodeAudiences restricts the audiences of tokens that
+// nodes request, InsecureNodeRequests lifts the restriction of their CertificateSigningRequests.
 const (
 	ServerSideApply  = "ServerSideApply"
 	CBOR             = "CBORServingAndStorage"
@@ -38,8 +40,11 @@ const (
 	CreateToConnect  = "AuthorizePodWebsocketUpgradeCreatePermission"
 	CertificateUIDs  = "AllowParsingUserUIDFromCertAuth"
 	TopologyLabels   = "PodTopologyLabelsAdmission"
+	ClaimStatus      = "DRAResourceClaimGranularStatusAuthorization"
+	NodeAudiences    = "ServiceAccountNodeAudienceRestriction"
 
 	ConstrainedImpersonation = "ConstrainedImpersonation"
+	InsecureNodeRequests     = "AllowInsecureKubeletCertificateSigningRequests"
 )
 
 // groups are the gates that set all features of a stage.
