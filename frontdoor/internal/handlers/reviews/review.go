@@ -19,6 +19,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager/managers"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
@@ -69,7 +70,7 @@ func (h *Handlers) Review(w http.ResponseWriter, r *request.Request) error {
 	}
 	// An error leaves the answer without owners, and is no reason to refuse it.
 	_ = r.Engine.Merge.Track(fieldmanager.Change{Type: r.Type, New: object,
-		Manager: cmp.Or(options.Manager, fieldmanager.ManagerFromUserAgent(r.UserAgent()))})
+		Manager: cmp.Or(options.Manager, managers.FromUserAgent(r.UserAgent()))})
 	object, status, err := h.answer(r, object, call, read)
 	call.SendNotes(w.Header())
 	if err != nil {

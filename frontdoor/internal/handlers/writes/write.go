@@ -12,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager/managers"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
 	"github.com/portico-platform/portico/services"
@@ -116,7 +117,7 @@ func (w *writeRequest) fieldManager() string {
 	if w.options.Manager != "" {
 		return w.options.Manager
 	}
-	return fieldmanager.ManagerFromUserAgent(w.req.UserAgent())
+	return managers.FromUserAgent(w.req.UserAgent())
 }
 
 // applies reports whether the request is a server-side apply, which updates managedFields

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager/managers"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
 	"github.com/portico-platform/portico/services"
 )
@@ -28,7 +29,7 @@ func ParseWriteOptions(r *Request) (WriteOptions, error) {
 	if r.Verb == "patch" {
 		causes = patchCauses(q, r.MediaType())
 	}
-	causes = append(causes, fieldmanager.CheckManager(o.Manager)...)
+	causes = append(causes, managers.Check(o.Manager)...)
 	causes = append(causes, dryRunCauses(q["dryRun"])...)
 	switch o.FieldValidation = schema.FieldValidation(q.Get("fieldValidation")); o.FieldValidation {
 	case "": // the default is to warn about unknown fields

@@ -177,17 +177,6 @@ func dump(t testing.TB, value any) string {
 	return string(text)
 }
 
-func TestManagerFromUserAgent(t *testing.T) {
-	for agent, want := range map[string]string{
-		"gardener/1.2 (linux)": "gardener", "curl": "curl", "": "", "a\x01b/1": "ab",
-		strings.Repeat("é", 100) + "/1": strings.Repeat("é", 64),
-	} {
-		if got := ManagerFromUserAgent(agent); got != want {
-			t.Errorf("%q: got %q, want %q", agent, got, want)
-		}
-	}
-}
-
 // TestUpdatersAreBounded: the number of entries of updates does not exceed ten.
 func TestUpdatersAreBounded(t *testing.T) {
 	b := newBench(t, vocabulary.Platform())

@@ -1,4 +1,6 @@
-package fieldmanager
+// Package managers has the rules for the names of field managers, and the names of clients that give
+// none.
+package managers
 
 import (
 	"fmt"
@@ -9,20 +11,20 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// maxManager bounds the name of a field manager, in bytes.
-const maxManager = 128
+// maxName bounds the name of a field manager, in bytes.
+const maxName = 128
 
-// ManagerFromUserAgent returns the field manager of a request without the parameter
+// FromUserAgent returns the field manager of a request without the parameter
 // fieldManager: the printable part of the User-Agent before the first slash, up to 128
 // bytes.
-func ManagerFromUserAgent(agent string) string {
+func FromUserAgent(agent string) string {
 	name, _, _ := strings.Cut(agent, "/")
 	var b strings.Builder
 	for _, r := range name {
 		if !unicode.IsPrint(r) {
 			continue
 		}
-		if b.Len()+utf8.RuneLen(r) > maxManager {
+		if b.Len()+utf8.RuneLen(r) > maxName {
 			break
 		}
 		b.WriteRune(r)
@@ -30,11 +32,11 @@ func ManagerFromUserAgent(agent string) string {
 	return b.String()
 }
 
-// CheckManager validates the parameter fieldManager.
-func CheckManager(name string) (causes []services.StatusCause) {
-	if len(name) > maxManager {
+// Check validates the parameter fieldManager.
+func Check(name string) (causes []services.StatusCause) {
+	if len(name) > maxName {
 		causes = append(causes, services.StatusCause{Reason: services.CauseTooLong, Field: "fieldManager",
-			Message: fmt.Sprintf("Too long: may not be more than %d bytes", maxManager)})
+			Message: fmt.Sprintf("Too long: may not be more than %d bytes", maxName)})
 	}
 	for i, r := range name {
 		if !unicode.IsPrint(r) {
