@@ -72,12 +72,7 @@ func New(o Options) *Engine {
 
 // rename converts between versions that differ only in apiVersion.
 func rename(_ *catalogue.Type, object map[string]any, apiVersion string) (map[string]any, error) {
-	renamed := make(map[string]any, len(object))
-	for k, v := range object {
-		renamed[k] = v
-	}
-	renamed["apiVersion"] = apiVersion
-	return renamed, nil
+	return replaced(object, "apiVersion", apiVersion), nil
 }
 
 // maxSiblings limits the sum of the squared lengths of all objects and lists within an

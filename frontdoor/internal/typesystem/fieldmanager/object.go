@@ -29,18 +29,7 @@ func withoutOwners(object map[string]any) map[string]any {
 	if _, has := metadata["managedFields"]; !ok || !has {
 		return object
 	}
-	bare := make(map[string]any, len(metadata))
-	for k, v := range metadata {
-		if k != "managedFields" {
-			bare[k] = v
-		}
-	}
-	shallow := make(map[string]any, len(object))
-	for k, v := range object {
-		shallow[k] = v
-	}
-	shallow["metadata"] = bare
-	return shallow
+	return replaced(object, "metadata", without(metadata, "managedFields"))
 }
 
 // sameContent reports whether two objects are equal apart from managedFields and

@@ -3,6 +3,7 @@ package fieldmanager
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -63,13 +64,7 @@ func noOwners() owners {
 }
 
 // clone returns a copy that the library may modify; the sets themselves are immutable.
-func (o owners) clone() fieldpath.ManagedFields {
-	fields := make(fieldpath.ManagedFields, len(o.fields))
-	for key, set := range o.fields {
-		fields[key] = set
-	}
-	return fields
-}
+func (o owners) clone() fieldpath.ManagedFields { return maps.Clone(o.fields) }
 
 // decodeOwners decodes managedFields.
 func decodeOwners(list []any) (owners, error) {

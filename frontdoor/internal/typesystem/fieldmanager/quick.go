@@ -1,6 +1,8 @@
 package fieldmanager
 
 import (
+	"maps"
+
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager/fields"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -101,10 +103,7 @@ func (all entries) owns(some fields.Tree, but string) bool {
 
 // replaced returns a copy of a map with one member replaced.
 func replaced(m map[string]any, name string, value any) map[string]any {
-	with := make(map[string]any, len(m))
-	for key, v := range m {
-		with[key] = v
-	}
+	with := maps.Clone(m)
 	with[name] = value
 	return with
 }

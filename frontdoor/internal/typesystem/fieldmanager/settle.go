@@ -1,6 +1,7 @@
 package fieldmanager
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/portico-platform/portico/services/tree"
@@ -34,11 +35,9 @@ func without(m map[string]any, names ...string) map[string]any {
 	if !slices.ContainsFunc(names, func(name string) bool { _, has := m[name]; return has }) {
 		return m
 	}
-	left := make(map[string]any, len(m))
-	for name, value := range m {
-		if !slices.Contains(names, name) {
-			left[name] = value
-		}
+	left := maps.Clone(m)
+	for _, name := range names {
+		delete(left, name)
 	}
 	return left
 }
