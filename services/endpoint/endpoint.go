@@ -1,5 +1,6 @@
 // Package endpoint classifies server addresses, so that nothing is sent to another
-// machine without encryption. It resolves no names. It serves "What the service does".
+// machine without encryption, and bounds how long clients wait for the servers there. It
+// resolves no names. It serves "What the service does".
 package endpoint
 
 import (

@@ -22,13 +22,8 @@ import (
 )
 
 const (
-	// dialWithin bounds the time to connect.
-	dialWithin = 10 * time.Second
 	// idleFor is how long an idle connection is kept.
 	idleFor = 90 * time.Second
-	// silentFor is how long a connection may be silent before it is probed, and then
-	// until it is closed: a call must not wait for a server that is gone.
-	silentFor = 5 * time.Second
 	// maxHeader bounds the headers of a response.
 	maxHeader = 64 << 10
 )
@@ -130,11 +125,10 @@ func (c *Clients) transport(to target, config Config) (*http.Transport, error) {
 	if config.Service != nil && trust.ServerName == "" {
 		trust.ServerName = config.Service.reference().ServerName()
 	}
-	made := &http.Transport{
-		TLSClientConfig: trust, TLSHandshakeTimeout: dialWithin, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader,
+	made := endpoint.Bound(&http.Transport{
+		TLSClientConfig: trust, MaxResponseHeaderBytes: maxHeader,
 		DialContext: c.dialer(), IdleConnTimeout: idleFor, MaxIdleConnsPerHost: 16,
-		HTTP2: &http.HTTP2Config{SendPingTimeout: silentFor, PingTimeout: silentFor},
-	}
+	})
 	if config.Service == nil && len(c.settings.Deny) == 0 {
 		made.Proxy = http.ProxyFromEnvironment
 	}
@@ -156,7 +150,7 @@ func (c *Clients) forget(to target, old weak.Pointer[http.Transport]) {
 // dialer returns how to connect. Addresses are checked as they are dialled, after names have
 // been resolved.
 func (c *Clients) dialer() func(ctx context.Context, network, address string) (net.Conn, error) {
-	dialer := &net.Dialer{Timeout: dialWithin}
+	dialer := &net.Dialer{Timeout: endpoint.DialTimeout}
 	if len(c.settings.Deny) > 0 {
 		dialer.ControlContext = c.check
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/endpoint"
 	"github.com/portico-platform/portico/services/kit/tracing"
 )
 
@@ -108,8 +109,8 @@ func webhookClient(remote *rest.Config) (*http.Client, error) {
 	if proxy == nil {
 		proxy = http.ProxyFromEnvironment
 	}
-	wrapped, err := rest.HTTPWrappersForConfig(remote, &http.Transport{Proxy: proxy, TLSClientConfig: secured, TLSHandshakeTimeout: webhookTimeout,
-		ForceAttemptHTTP2: true, MaxResponseHeaderBytes: webhookMaxHeader, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 16})
+	wrapped, err := rest.HTTPWrappersForConfig(remote, endpoint.Bound(&http.Transport{Proxy: proxy, TLSClientConfig: secured,
+		MaxResponseHeaderBytes: webhookMaxHeader, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 16}))
 	if err != nil {
 		return nil, err
 	}

@@ -102,6 +102,10 @@ func TestWebhooksThatMisbehave(t *testing.T) {
 	if elsewhere.Load() != 0 {
 		t.Error("a token went elsewhere")
 	}
+	m := newWebhook(t, func(http.ResponseWriter, *http.Request) {})
+	if transport, ok := m.client.Transport.(*http.Transport); !ok || transport.HTTP2 == nil || transport.DialContext == nil {
+		t.Error("silent connections are not noticed")
+	}
 }
 
 // TestLargeResponsesAreNotCached: thousands of users in thousands of groups do not fill the memory.

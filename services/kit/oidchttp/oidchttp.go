@@ -10,6 +10,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/portico-platform/portico/services/endpoint"
 )
 
 const (
@@ -25,11 +27,11 @@ const (
 // Transport returns the connections to issuers whose certificates are of the roots, nil for those
 // of the host. Only https is spoken, also after a redirect.
 func Transport(roots *x509.CertPool) http.RoundTripper {
-	return bounded{&http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout: Patience, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: maxHeader,
-	}}
+	return bounded{endpoint.Bound(&http.Transport{
+		Proxy:           http.ProxyFromEnvironment,
+		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: maxHeader,
+	})}
 }
 
 type bounded struct{ http.RoundTripper }

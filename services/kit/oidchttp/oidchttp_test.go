@@ -72,4 +72,7 @@ func TestIssuersThatMisbehave(t *testing.T) {
 	if _, err := (&http.Client{Transport: Transport(nil)}).Get(server.URL + "/good"); err == nil {
 		t.Error("an unknown authority is trusted")
 	}
+	if transport, ok := Transport(nil).(bounded).RoundTripper.(*http.Transport); !ok || transport.HTTP2 == nil || transport.DialContext == nil {
+		t.Error("silent connections are not noticed")
+	}
 }
