@@ -112,7 +112,9 @@ func (c *Control) Impersonated(next request.Handler) request.Handler {
 	}
 }
 
-// impersonate returns the first attempt that succeeds, or the error of the first one.
+// impersonate returns the first attempt that succeeds. Otherwise the error is that of the first one,
+// or the first error that is no refusal: a client must not give up because one mode is refused, if authz
+// has not decided about another one.
 func (c *Control) impersonate(r *request.Request, im *impersonation) (*attempt, error) {
 	var first *attempt
 	var refused error
@@ -128,10 +130,13 @@ func (c *Control) impersonate(r *request.Request, im *impersonation) (*attempt, 
 			return t, nil
 		}
 		if first == nil {
-			first, refused = t, err
+			first = t
+		}
+		if refused == nil || isForbidden(refused) && !isForbidden(err) {
+			refused = err
 		}
 	}
-	if services.IsReason(refused, services.ReasonForbidden) {
+	if isForbidden(refused) {
 		c.decided(r, first.refusal)
 	}
 	c.Constrained.note(r.Caller.Name, plain, false)
@@ -224,8 +229,10 @@ func (t *attempt) authorizeGroups() error {
 			return t.refuse(group(""), "impersonating the empty string group is not allowed")
 		case slices.Contains(t.im.groups, services.GroupMasters):
 			return t.refuse(group(services.GroupMasters), "impersonating the system:masters group is not allowed")
-		case len(t.im.groups) >= many && t.ask(group("*")) == nil:
-			return nil
+		case len(t.im.groups) >= many:
+			if err := t.ask(group("*")); !isForbidden(err) {
+				return err
+			}
 		}
 	}
 	for _, name := range t.im.groups {
@@ -247,8 +254,10 @@ func (t *attempt) authorizeExtra() error {
 		}
 		values += len(t.im.extra[key])
 	}
-	if t.mode != plain && values >= many && t.ask(extra("*", "*")) == nil {
-		return nil
+	if t.mode != plain && values >= many {
+		if err := t.ask(extra("*", "*")); !isForbidden(err) {
+			return err
+		}
 	}
 	for _, key := range keys {
 		for _, value := range t.im.extra[key] {
@@ -271,6 +280,8 @@ func (t *attempt) ask(a services.Attributes) error {
 	t.allowed = append(t.allowed, allowed{a, decision})
 	return nil
 }
+
+func isForbidden(err error) bool { return services.IsReason(err, services.ReasonForbidden) }
 
 // refuse returns the error of what no caller may do in a constrained mode.
 func (t *attempt) refuse(a services.Attributes, why string) error {

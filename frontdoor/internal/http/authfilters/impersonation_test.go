@@ -23,7 +23,7 @@ type rights struct {
 	allowed   []string
 	requested []string
 	of        []services.Attributes // of the questions
-	broken    string                // a verb about which it fails
+	broken    string                // a verb, or a question, about which it fails
 }
 
 func (g *rights) Authorize(_ context.Context, a services.Attributes) (services.Decision, error) {
@@ -36,7 +36,7 @@ func (g *rights) Authorize(_ context.Context, a services.Attributes) (services.D
 	}
 	q := strings.TrimSpace(strings.Join([]string{a.Verb, resource + a.Path, a.Namespace, a.Name}, " "))
 	g.requested, g.of = append(g.requested, q), append(g.of, a)
-	if g.broken != "" && a.Verb == g.broken {
+	if g.broken != "" && (a.Verb == g.broken || q == g.broken) {
 		return services.Decision{}, services.Unavailable("broken")
 	}
 	return services.Decision{Allowed: slices.Contains(g.allowed, q) || slices.Contains(g.allowed, "*")}, nil
@@ -239,6 +239,25 @@ func TestConstrainedLimits(t *testing.T) {
 	z := &rights{allowed: []string{"impersonate users  jane"}, broken: "impersonate-on:user-info:list"}
 	if r, err := impersonates(t, z.control(true), services.UserInfo{Name: "sam"}, http.Header{"Impersonate-User": {"jane"}}); err != nil || r.Constraint != "" {
 		t.Errorf("authz fails for the constrained right: %v", err)
+	}
+	const g = ".authentication.k8s.io"
+	user := []string{"impersonate-on:user-info:list pods ns", "impersonate:user-info users" + g + "  jane"}
+	// A refusal of one mode does not hide that authz gives no answer for another one: the client may try again.
+	for what, c := range map[string]struct {
+		broken string
+		header http.Header
+		rights []string
+	}{
+		"the last mode":   {"impersonate", http.Header{"Impersonate-User": {"jane"}}, nil},
+		"another mode":    {"impersonate:user-info", http.Header{"Impersonate-User": {"jane"}}, []string{"impersonate-on:user-info:list pods ns"}},
+		"any group":       {"impersonate:user-info groups" + g + "  *", http.Header{"Impersonate-User": {"jane"}, "Impersonate-Group": {"a", "b", "c", "d"}}, user},
+		"any extra value": {"impersonate:user-info userextras/*" + g + "  *", http.Header{"Impersonate-User": {"jane"}, "Impersonate-Extra-Acme.io/a": {"a", "b", "c", "d"}}, user},
+	} {
+		z := &rights{allowed: c.rights, broken: c.broken}
+		r, err := impersonates(t, z.control(true), services.UserInfo{Name: "sam"}, c.header)
+		if services.AsStatus(err).Code != http.StatusServiceUnavailable || r.User.Name != "sam" || len(r.Audit.Annotations()) > 0 {
+			t.Errorf("%s: authz fails: %v, %v", what, err, r.Audit.Annotations())
+		}
 	}
 	z.broken = "impersonate"
 	if _, err := impersonates(t, z.control(false), services.UserInfo{Name: "sam"}, http.Header{"Impersonate-User": {"jane"}}); services.AsStatus(err).Code != http.StatusServiceUnavailable {
