@@ -19,6 +19,10 @@ type impersonation struct {
 	uid    string
 	groups []string
 	extra  map[string][]string
+
+	// What the name says: that of a node, or the namespace and name of a service account. All are
+	// empty for another user.
+	node, namespace, account string
 }
 
 // readImpersonation parses the headers (section "Impersonation"). It returns nil if
@@ -42,6 +46,8 @@ func readImpersonation(h http.Header) (*impersonation, error) {
 	}
 	switch {
 	case im.user != "":
+		im.namespace, im.account = serviceAccount(im.user)
+		im.node = nodeAgent(im.user)
 		return im, nil
 	case im.uid != "" || len(im.groups) > 0 || len(im.extra) > 0:
 		return nil, services.BadRequest("Impersonate-Uid, Impersonate-Group and Impersonate-Extra headers require Impersonate-User")
@@ -73,18 +79,18 @@ func (im *impersonation) onlyUser() bool {
 	return im.uid == "" && len(im.groups) == 0 && len(im.extra) == 0
 }
 
-// serviceAccount parses the username of a service account. ok is false for any other
-// username.
-func serviceAccount(user string) (namespace, name string, ok bool) {
+// serviceAccount returns the namespace and name of the username of a service account, empty for any
+// other username.
+func serviceAccount(user string) (namespace, name string) {
 	rest, ok := strings.CutPrefix(user, services.UserServiceAccountStart)
 	if !ok {
-		return "", "", false
+		return "", ""
 	}
 	namespace, name, ok = strings.Cut(rest, ":")
 	if !ok || len(validation.ValidateNamespaceName(namespace, false)) > 0 || len(validation.ValidateServiceAccountName(name, false)) > 0 {
-		return "", "", false
+		return "", ""
 	}
-	return namespace, name, true
+	return namespace, name
 }
 
 // Impersonated replaces the user by the impersonated one, if the caller is authorized to
@@ -175,11 +181,11 @@ func (t *attempt) authorize() error {
 	}
 	var groups []string
 	user := services.Attributes{Resource: "users", Name: t.im.user}
-	if namespace, name, ok := serviceAccount(t.im.user); ok {
-		user.Resource, user.Namespace, user.Name = "serviceaccounts", namespace, name
-		groups = []string{services.GroupServiceAccounts, services.GroupServiceAccounts + ":" + namespace}
-	} else if node, ok := nodeAgent(t.im.user); ok && t.mode != plain {
-		user.Resource, user.Name, groups = "nodes", node, []string{services.GroupNodes}
+	if t.im.account != "" {
+		user.Resource, user.Namespace, user.Name = "serviceaccounts", t.im.namespace, t.im.account
+		groups = []string{services.GroupServiceAccounts, services.GroupServiceAccounts + ":" + t.im.namespace}
+	} else if t.im.node != "" && t.mode != plain {
+		user.Resource, user.Name, groups = "nodes", t.im.node, []string{services.GroupNodes}
 		if t.mode == associatedNode {
 			user.Name = "*" // the right is that to impersonate the node one is on, whichever it is
 		}

@@ -45,18 +45,19 @@ func (m mode) on(verb string) string { return "impersonate-on:" + string(m) + ":
 
 // applies reports whether the impersonation by a caller can be in this mode.
 func (m mode) applies(v vocabulary.Vocabulary, im *impersonation, caller services.UserInfo) bool {
-	node, isNode := nodeAgent(im.user)
-	_, _, isAccount := serviceAccount(im.user)
 	switch m {
 	case associatedNode:
-		_, _, byAccount := serviceAccount(caller.Name)
-		return isNode && byAccount && im.onlyUser() && slices.Equal(caller.Extra[v.Qualified("authentication", "node-name")], []string{node})
+		if im.node == "" || !im.onlyUser() || !slices.Equal(caller.Extra[v.Qualified("authentication", "node-name")], []string{im.node}) {
+			return false
+		}
+		_, name := serviceAccount(caller.Name)
+		return name != ""
 	case arbitraryNode:
-		return isNode && im.onlyUser()
+		return im.node != "" && im.onlyUser()
 	case account:
-		return isAccount && im.onlyUser()
+		return im.account != "" && im.onlyUser()
 	case userInfo:
-		return !isNode && !isAccount
+		return im.node == "" && im.account == ""
 	}
 	return true
 }
@@ -70,10 +71,13 @@ func (m mode) caller(v vocabulary.Vocabulary, caller services.UserInfo) services
 	return caller
 }
 
-// nodeAgent parses the username of the agent of a node. ok is false for any other username.
-func nodeAgent(user string) (node string, ok bool) {
-	node, ok = strings.CutPrefix(user, services.UserNodeStart)
-	return node, ok && len(validation.NameIsDNSSubdomain(node, false)) == 0
+// nodeAgent returns the node of the username of its agent, empty for any other username.
+func nodeAgent(user string) string {
+	node, ok := strings.CutPrefix(user, services.UserNodeStart)
+	if !ok || len(validation.NameIsDNSSubdomain(node, false)) > 0 {
+		return ""
+	}
+	return node
 }
 
 // unusualExtra returns why a key and its values cannot be impersonated in a constrained mode, empty
