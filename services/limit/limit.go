@@ -15,18 +15,21 @@ type Limit string
 
 // The limits. The names are label values of metrics.
 const (
-	Body       Limit = "body"       // bytes of a request
-	Depth      Limit = "depth"      // of an object or patch
-	Defaults   Limit = "defaults"   // bytes that defaults add
-	Time       Limit = "time"       // of a request, detected during a walk over an object
-	Operations Limit = "operations" // of a JSON patch
-	Patch      Limit = "patch"      // work of a patch
-	Patched    Limit = "patched"    // bytes of a patched object
-	Fields     Limit = "fields"     // siblings in an applied object
+	Body         Limit = "body"         // bytes of a request
+	Depth        Limit = "depth"        // of an object or patch
+	Defaults     Limit = "defaults"     // bytes that defaults add
+	Time         Limit = "time"         // of a request, detected during a walk over an object
+	Operations   Limit = "operations"   // of a JSON patch
+	Patch        Limit = "patch"        // work of a patch
+	Patched      Limit = "patched"      // bytes of a patched object
+	Fields       Limit = "fields"       // siblings in an applied object
+	Impersonated Limit = "impersonated" // groups or extra values of an impersonated user
 )
 
 // All returns all limits.
-func All() []Limit { return []Limit{Body, Depth, Defaults, Time, Operations, Patch, Patched, Fields} }
+func All() []Limit {
+	return []Limit{Body, Depth, Defaults, Time, Operations, Patch, Patched, Fields, Impersonated}
+}
 
 // exceeded is a Status with the limit that caused it.
 type exceeded struct {

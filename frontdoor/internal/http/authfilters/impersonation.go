@@ -11,6 +11,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/limit"
 )
 
 // impersonation holds the parsed Impersonate- headers of a request.
@@ -23,7 +24,15 @@ type impersonation struct {
 	// What the name says: that of a node, or the namespace and name of a service account. All are
 	// empty for another user.
 	node, namespace, account string
+	// eachGroup and eachExtra are groups and extra without repetitions, for the calls of authz.
+	eachGroup []string
+	eachExtra map[string][]string
 }
+
+// maxEach is the maximum number of different groups of a request, and of different extra values. Each
+// of them is a call of authz, before the request has a seat. Users of large directories have about a
+// thousand groups.
+const maxEach = 1024
 
 // readImpersonation parses the headers (section "Impersonation"). It returns nil if
 // there are none.
@@ -48,11 +57,41 @@ func readImpersonation(h http.Header) (*impersonation, error) {
 	case im.user != "":
 		im.namespace, im.account = serviceAccount(im.user)
 		im.node = nodeAgent(im.user)
-		return im, nil
+		return im, im.findEach()
 	case im.uid != "" || len(im.groups) > 0 || len(im.extra) > 0:
 		return nil, services.BadRequest("Impersonate-Uid, Impersonate-Group and Impersonate-Extra headers require Impersonate-User")
 	}
 	return nil, nil
+}
+
+// findEach sets eachGroup and eachExtra. It returns BadRequest (400) if there are too many.
+func (im *impersonation) findEach() error {
+	im.eachGroup, im.eachExtra = distinct(im.groups), make(map[string][]string, len(im.extra))
+	if len(im.eachGroup) > maxEach {
+		return tooMany("Impersonate-Group")
+	}
+	all := 0
+	for key, values := range im.extra {
+		im.eachExtra[key] = distinct(values)
+		if all += len(im.eachExtra[key]); all > maxEach {
+			return tooMany("Impersonate-Extra")
+		}
+	}
+	return nil
+}
+
+func tooMany(headers string) error {
+	return limit.Exceeded(limit.Impersonated, services.BadRequest("The %s headers of a request may have %d different values at most", headers, maxEach))
+}
+
+// distinct returns the values of a list without repetitions, in their order.
+func distinct(values []string) []string {
+	seen := make(map[string]bool, len(values))
+	return slices.DeleteFunc(slices.Clone(values), func(value string) bool {
+		again := seen[value]
+		seen[value] = true
+		return again
+	})
 }
 
 // identity returns the impersonated user. groups are those that a user has who is given none.
@@ -241,7 +280,7 @@ func (t *attempt) authorizeGroups() error {
 			}
 		}
 	}
-	for _, name := range t.im.groups {
+	for _, name := range t.im.eachGroup {
 		if err := t.ask(group(name)); err != nil {
 			return err
 		}
@@ -266,7 +305,7 @@ func (t *attempt) authorizeExtra() error {
 		}
 	}
 	for _, key := range keys {
-		for _, value := range t.im.extra[key] {
+		for _, value := range t.im.eachExtra[key] {
 			if err := t.ask(extra(key, value)); err != nil {
 				return err
 			}
