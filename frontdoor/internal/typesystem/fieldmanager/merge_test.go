@@ -13,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/golden"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -66,7 +67,12 @@ type bench struct {
 
 func newBench(t testing.TB, v vocabulary.Vocabulary) *bench {
 	t.Helper()
-	types, err := catalogue.New(catalogue.Options{Vocabulary: v})
+	return newBenchOf(t, v, release.V121)
+}
+
+func newBenchOf(t testing.TB, v vocabulary.Vocabulary, r release.Release) *bench {
+	t.Helper()
+	types, err := catalogue.New(catalogue.Options{Vocabulary: v, Release: r})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,14 +33,21 @@ func (e *Engine) trackQuickly(c Change, before, given []any) (list []any, ok boo
 		return nil, false
 	}
 	left := untouched(c.Type, c.Subresource)
-	changed := fields.Exclude(d.Changed, left)
+	changed, key := fields.Exclude(d.Changed, left), updaterKey(c)
+	var former entry
+	if own := all.of(key); own != nil {
+		former = *own
+	}
 	all = all.release(changed, fields.Exclude(d.Removed, left))
 	if mine := fields.Subtract(changed, e.unowned); len(mine) > 0 {
-		key := updaterKey(c)
 		if own := all.of(key); own != nil {
 			mine = fields.Union(mine, own.fields)
 		}
-		all = all.own(key, c.Type.APIVersion(), mine, e.time())
+		at := e.time()
+		if !e.timesValues() && tree.Equal(mine, former.before) {
+			at = tree.Text(former.raw, "time")
+		}
+		all = all.own(key, c.Type.APIVersion(), mine, at)
 	}
 	return all.list(), all.updaters() <= maxUpdaters
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -101,6 +102,7 @@ func (r *rivals) change(c Change) map[string]any {
 		c.New = r.vary(c.Live)
 	}
 	r.all++
+	r.now = r.now.Add(time.Minute)
 	given := ownersOf(c.New)
 	list, ok := r.trackQuickly(c, ownersOf(c.Live), given)
 	err := r.trackFully(c, ownersOf(c.Live), given)
@@ -125,6 +127,7 @@ func (r *rivals) apply(p PatchRequest) map[string]any {
 		config = r.vary(withoutOwners(p.Current))
 	}
 	r.all++
+	r.now = r.now.Add(time.Minute)
 	before := copyOf(live)
 	quick, ok := r.applyQuickly(p, live, copyOf(config))
 	if !tree.Equal(before, live) {

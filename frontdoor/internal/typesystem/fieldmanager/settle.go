@@ -9,7 +9,9 @@ import (
 
 // Settle restores the managedFields of the live object if the next one differs only in the
 // times of its entries: after defaulting, preparation and admission, the write turned out to
-// change nothing.
+// change nothing. Entries are compared in their order, which is that of their times: if the entry
+// of the write's manager was not the last one, it is now, and that is a change, as in Kubernetes
+// since release 1.25. Before, updates have no new time without new fields (see timesValues).
 func Settle(live, next map[string]any) {
 	before, after := ownersOf(live), ownersOf(next)
 	if live == nil || len(before) != len(after) || !sameContent(live, next) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager/hidden"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -114,7 +115,9 @@ func (e *Engine) track(c Change, o owners) ([]any, error) {
 			set = set.Union(previous.Set())
 		}
 		fields[key] = fieldpath.NewVersionedSet(set, changed.APIVersion(), false)
-		o.times[key] = e.time()
+		if former, ok := o.fields[key]; !ok || e.timesValues() || !former.Set().Equals(set) {
+			o.times[key] = e.time()
+		}
 	}
 	o.fields = fields
 	o.bound()
@@ -159,6 +162,13 @@ func managerOr(name string) string {
 	}
 	return name
 }
+
+// valuesTimed is the first release in which an update has a new time also if its manager owns the same
+// fields as before, and only values have changed.
+var valuesTimed, _ = release.Of("1.25")
+
+// timesValues reports whether an update that changes only values has a new time.
+func (e *Engine) timesValues() bool { return !e.Types.Release().Before(valuesTimed) }
 
 func (e *Engine) time() string { return e.Now().UTC().Format(time.RFC3339) }
 
