@@ -87,7 +87,8 @@ func tokenFiles(_ context.Context, n *run.Node, _ func() time.Time) (method.Meth
 }
 
 func serviceAccounts(ctx context.Context, n *run.Node, now func() time.Time) (method.Method, error) {
-	config := method.ServiceAccountConfig{Vocabulary: n.Vocabulary, Metrics: n.Metrics, Legacy: n.Release.Minor() >= release.LegacyTokensCleaned}
+	config := method.ServiceAccountConfig{Vocabulary: n.Vocabulary, Metrics: n.Metrics, Legacy: n.Release.Minor() >= release.LegacyTokensCleaned,
+		Nodes: !n.Release.Before(release.V136)}
 	config.KeyFiles, _ = n.Flags.GetStringArray("service-account-key-file")
 	if len(config.KeyFiles) == 0 {
 		return nil, nil

@@ -133,15 +133,14 @@ func TestServiceAccountTokens(t *testing.T) {
 		"iss": "https://platform.default.svc", "sub": "system:serviceaccount:" + namespace + ":robot", "aud": []string{"https://platform.default.svc"},
 		"exp": time.Now().Add(time.Hour).Unix(),
 		"platform.io": map[string]any{"namespace": namespace, "serviceaccount": map[string]any{"name": "robot", "uid": "u1"},
-			"pod": map[string]any{"name": "web", "uid": "p1"}, "node": map[string]any{"name": "n1", "uid": "n2"}},
+			"pod": map[string]any{"name": "web", "uid": "p1"}},
 	})
 	ends := func(at time.Time) string {
 		return "{metadata: {name: web, namespace: platform-system, uid: p1, deletionTimestamp: \"" + at.UTC().Format(time.RFC3339) + "\"}}"
 	}
 	cluster.Put(t, pods, ends(time.Now().Add(30*time.Second)))
-	if got, err := a.Authenticate(t.Context(), services.Credentials{BearerToken: ofPod}); err != nil ||
-		!slices.Equal(got.User.Extra["authentication.platform.io/node-name"], []string{"n1"}) || !slices.Equal(got.User.Extra["authentication.platform.io/node-uid"], []string{"n2"}) {
-		t.Errorf("a pod in its grace period: %+v, %v", got.User, err)
+	if err := ask(ofPod); err != nil {
+		t.Errorf("a pod in its grace period: %v", err)
 	}
 	cluster.Put(t, pods, ends(time.Now().Add(-2*time.Minute)))
 	wantRefused("a pod after its grace period", ofPod)
@@ -152,6 +151,52 @@ func TestServiceAccountTokens(t *testing.T) {
 	wantRefused("a deleted secret", token)
 	cluster.Put(t, accounts, `{metadata: {name: robot, namespace: platform-system, uid: u2}}`)
 	wantRefused("another account of that name", bound("https://platform.default.svc", time.Hour))
+}
+
+// TestExtraOfTokens: the extra values of a user are those of the release, whichever release has issued
+// the token.
+func TestExtraOfTokens(t *testing.T) {
+	key := newKey(t)
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := write(t, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})))
+	const domain = "authentication.platform.io/"
+	token := func(bound map[string]any) string {
+		bound["namespace"], bound["serviceaccount"] = namespace, map[string]any{"name": "robot", "uid": "u1"}
+		return signed(t, key, map[string]any{"iss": "https://platform.default.svc", "sub": "system:serviceaccount:" + namespace + ":robot",
+			"aud": []string{"https://platform.default.svc"}, "exp": time.Now().Add(time.Hour).Unix(), "platform.io": bound})
+	}
+	pod, node := map[string]any{"name": "web", "uid": "p1"}, map[string]any{"name": "n1", "uid": "n2"}
+	of, on := map[string][]string{domain + "pod-name": {"web"}, domain + "pod-uid": {"p1"}}, map[string][]string{domain + "node-name": {"n1"}, domain + "node-uid": {"n2"}}
+	for what, c := range map[string]struct {
+		token string
+		want  map[string][]string
+		since map[string][]string // at 1.36, too
+	}{
+		"an account":         {token(map[string]any{}), nil, nil},
+		"a pod":              {token(map[string]any{"pod": pod}), of, nil},
+		"a pod and its node": {token(map[string]any{"pod": pod, "node": node}), of, on},
+	} {
+		for _, release := range []string{"1.21", "1.36"} {
+			cluster := fake.New(t)
+			cluster.Put(t, accounts, `{metadata: {name: robot, namespace: platform-system, uid: u1}}`)
+			cluster.Put(t, pods, `{metadata: {name: web, namespace: platform-system, uid: p1}}`)
+			a, err := startOn(t, cluster, "--service-account-key-file="+file, "--emulated-version="+release)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := maps.Clone(c.want)
+			if release == "1.36" {
+				maps.Copy(want, c.since)
+			}
+			got, err := a.Authenticate(t.Context(), services.Credentials{BearerToken: c.token})
+			if err != nil || !maps.EqualFunc(got.User.Extra, want, slices.Equal) {
+				t.Errorf("%s, %s: %v, %v, want %v", release, what, got.User.Extra, err, want)
+			}
+		}
+	}
 }
 
 // TestIssuersInRotation: the tokens of all issuers are accepted, for any of them as audience.

@@ -35,6 +35,8 @@ type ServiceAccountConfig struct {
 	// Legacy makes results name the Secret of a token, and refuses tokens whose Secret is marked
 	// as invalid.
 	Legacy bool
+	// Nodes makes the extra values of a user name the node of the token's pod.
+	Nodes bool
 }
 
 // ServiceAccount authenticates tokens of service accounts: those in Secrets, and bound ones
@@ -169,10 +171,10 @@ func (m *ServiceAccount) user(a account) services.UserInfo {
 			m.config.Vocabulary.Qualified("authentication", "pod-name"): {a.Pod.Name},
 			m.config.Vocabulary.Qualified("authentication", "pod-uid"):  {a.Pod.UID},
 		}
-		if a.Node.Name != "" {
+		if m.config.Nodes && a.Node.Name != "" {
 			user.Extra[m.config.Vocabulary.Qualified("authentication", "node-name")] = []string{a.Node.Name}
 		}
-		if a.Node.UID != "" {
+		if m.config.Nodes && a.Node.UID != "" {
 			user.Extra[m.config.Vocabulary.Qualified("authentication", "node-uid")] = []string{a.Node.UID}
 		}
 	}
