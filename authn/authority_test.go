@@ -4,11 +4,15 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/asn1"
+	"encoding/hex"
 	"encoding/pem"
+	"maps"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +73,20 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 		t.Fatal(err)
 	}
 	return key
+}
+
+// TestCredentialIDsOfCertificates: since release 1.36 the extra values name the certificate.
+func TestCredentialIDsOfCertificates(t *testing.T) {
+	ca := newAuthority(t)
+	chain := ca.client(t, "jane", "dev")
+	digest := sha256.Sum256(chain[0])
+	for release, want := range map[string]map[string][]string{"1.21": nil, "1.36": {"authentication.platform.io/credential-id": {"X509SHA256=" + hex.EncodeToString(digest[:])}}} {
+		a := started(t, "--client-ca-file="+ca.file, "--emulated-version="+release)
+		got, err := a.Authenticate(t.Context(), services.Credentials{Certificates: chain})
+		if err != nil || got.User.Name != "jane" || !maps.EqualFunc(got.User.Extra, want, slices.Equal) {
+			t.Errorf("%s: %+v, %v, want %v", release, got.User, err, want)
+		}
+	}
 }
 
 // TestUIDsOfCertificates: at release 1.36 the subject of a client certificate may have the UID, unless the feature is off.

@@ -80,6 +80,14 @@ func credentialID(n *run.Node) string {
 	return n.Vocabulary.Qualified("authentication", "credential-id")
 }
 
+// credentialIDSince is credentialID at the releases that have it, empty before.
+func credentialIDSince(n *run.Node) string {
+	if n.Release.Before(release.V136) {
+		return ""
+	}
+	return credentialID(n)
+}
+
 // openID is the constructor for the issuer of --oidc-issuer-url.
 func openID(_ context.Context, n *run.Node, now func() time.Time) (method.Method, error) {
 	issuer, err := flagged(n.Flags)
@@ -93,9 +101,7 @@ func openID(_ context.Context, n *run.Node, now func() time.Time) (method.Method
 	if _, invalid := validation.CompileAndValidateJWTAuthenticator(nil, issuer.JWTAuthenticator, reserved); len(invalid) > 0 {
 		return nil, run.Usagef("--oidc-*: %v", invalid.ToAggregate())
 	}
-	if !n.Release.Before(release.V136) {
-		issuer.CredentialID = credentialID(n)
-	}
+	issuer.CredentialID = credentialIDSince(n)
 	set := issuers.New([]issuers.Config{*issuer}, issuers.Settings{Metrics: issuers.NewMetrics(n.Metrics), Now: now, Log: n.Log})
 	n.Go("discovering the OpenID Connect issuer", set.Run)
 	return set, nil

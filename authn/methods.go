@@ -71,6 +71,7 @@ func clientCertificates(_ context.Context, n *run.Node, now func() time.Time) (m
 		return nil, run.Usagef("--client-ca-file: %v", err)
 	}
 	m.UIDs = n.Gates.On(featuregate.CertificateUIDs)
+	m.CredentialID = credentialIDSince(n)
 	return m, nil
 }
 
@@ -88,7 +89,7 @@ func tokenFiles(_ context.Context, n *run.Node, _ func() time.Time) (method.Meth
 
 func serviceAccounts(ctx context.Context, n *run.Node, now func() time.Time) (method.Method, error) {
 	config := method.ServiceAccountConfig{Vocabulary: n.Vocabulary, Metrics: n.Metrics, Legacy: n.Release.Minor() >= release.LegacyTokensCleaned,
-		Nodes: !n.Release.Before(release.V136)}
+		Nodes: !n.Release.Before(release.V136), CredentialID: credentialIDSince(n)}
 	config.KeyFiles, _ = n.Flags.GetStringArray("service-account-key-file")
 	if len(config.KeyFiles) == 0 {
 		return nil, nil

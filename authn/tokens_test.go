@@ -165,9 +165,16 @@ func TestExtraOfTokens(t *testing.T) {
 	const domain = "authentication.platform.io/"
 	token := func(bound map[string]any) string {
 		bound["namespace"], bound["serviceaccount"] = namespace, map[string]any{"name": "robot", "uid": "u1"}
-		return signed(t, key, map[string]any{"iss": "https://platform.default.svc", "sub": "system:serviceaccount:" + namespace + ":robot",
-			"aud": []string{"https://platform.default.svc"}, "exp": time.Now().Add(time.Hour).Unix(), "platform.io": bound})
+		claims := map[string]any{"iss": "https://platform.default.svc", "sub": "system:serviceaccount:" + namespace + ":robot",
+			"aud": []string{"https://platform.default.svc"}, "exp": time.Now().Add(time.Hour).Unix(), "platform.io": bound}
+		if id := bound["id"]; id != nil {
+			claims["jti"] = id
+		}
+		return signed(t, key, claims)
 	}
+	kept := signed(t, key, map[string]any{"iss": "platform/serviceaccount", "sub": "system:serviceaccount:" + namespace + ":robot", "jti": "t2",
+		"platform.io/serviceaccount/namespace": namespace, "platform.io/serviceaccount/service-account.name": "robot",
+		"platform.io/serviceaccount/service-account.uid": "u1", "platform.io/serviceaccount/secret.name": "robot-token"})
 	pod, node := map[string]any{"name": "web", "uid": "p1"}, map[string]any{"name": "n1", "uid": "n2"}
 	of, on := map[string][]string{domain + "pod-name": {"web"}, domain + "pod-uid": {"p1"}}, map[string][]string{domain + "node-name": {"n1"}, domain + "node-uid": {"n2"}}
 	for what, c := range map[string]struct {
@@ -175,19 +182,23 @@ func TestExtraOfTokens(t *testing.T) {
 		want  map[string][]string
 		since map[string][]string // at 1.36, too
 	}{
-		"an account":         {token(map[string]any{}), nil, nil},
-		"a pod":              {token(map[string]any{"pod": pod}), of, nil},
-		"a pod and its node": {token(map[string]any{"pod": pod, "node": node}), of, on},
+		"an account":          {token(map[string]any{}), nil, nil},
+		"a pod":               {token(map[string]any{"pod": pod}), of, nil},
+		"a pod and its node":  {token(map[string]any{"pod": pod, "node": node}), of, on},
+		"a token with an ID":  {token(map[string]any{"pod": pod, "id": "t1"}), of, map[string][]string{domain + "credential-id": {"JTI=t1"}}},
+		"a token in a Secret": {kept, nil, nil},
 	} {
 		for _, release := range []string{"1.21", "1.36"} {
 			cluster := fake.New(t)
 			cluster.Put(t, accounts, `{metadata: {name: robot, namespace: platform-system, uid: u1}}`)
 			cluster.Put(t, pods, `{metadata: {name: web, namespace: platform-system, uid: p1}}`)
+			cluster.Put(t, secrets, secret("robot-token", "platform.io/service-account-token", map[string]string{"token": kept}))
 			a, err := startOn(t, cluster, "--service-account-key-file="+file, "--emulated-version="+release)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := maps.Clone(c.want)
+			want := map[string][]string{}
+			maps.Copy(want, c.want)
 			if release == "1.36" {
 				maps.Copy(want, c.since)
 			}

@@ -3,6 +3,7 @@ package method
 import (
 	"context"
 	"crypto/sha1" //nolint:gosec // of key IDs
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/asn1"
 	"encoding/hex"
@@ -26,6 +27,8 @@ type Certificate struct {
 	// UIDs makes the attribute of subjects that Kubernetes has for it the UID of the user, as since
 	// release 1.33.
 	UIDs bool
+	// CredentialID is the extra value with the SHA-256 digest of the certificate; empty for none.
+	CredentialID string
 
 	roots *x509.CertPool
 	now   func() time.Time
@@ -59,8 +62,13 @@ func (m *Certificate) Authenticate(_ context.Context, c services.Credentials) (s
 	if err != nil {
 		return services.Authentication{}, err
 	}
+	user := services.UserInfo{Name: leaf.Subject.CommonName, UID: uid, Groups: leaf.Subject.Organization}
+	if m.CredentialID != "" {
+		digest := sha256.Sum256(leaf.Raw)
+		user.Extra = map[string][]string{m.CredentialID: {"X509SHA256=" + hex.EncodeToString(digest[:])}}
+	}
 	return services.Authentication{
-		User:     services.UserInfo{Name: leaf.Subject.CommonName, UID: uid, Groups: leaf.Subject.Organization},
+		User:     user,
 		CacheFor: min(certificateFor, leaf.NotAfter.Sub(m.now())), Credential: traceOf(leaf),
 	}, nil
 }

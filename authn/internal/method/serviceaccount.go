@@ -37,6 +37,8 @@ type ServiceAccountConfig struct {
 	Legacy bool
 	// Nodes makes the extra values of a user name the node of the token's pod.
 	Nodes bool
+	// CredentialID is the extra value with the ID of a bound token; empty for none.
+	CredentialID string
 }
 
 // ServiceAccount authenticates tokens of service accounts: those in Secrets, and bound ones
@@ -123,7 +125,7 @@ func (m *ServiceAccount) Authenticate(ctx context.Context, c services.Credential
 	if legacy != nil && a.labels[m.config.Vocabulary.TokenInvalidSince()] != "" {
 		return services.Authentication{}, services.InvalidatedToken(*legacy)
 	}
-	result := services.Authentication{User: m.user(a), Audiences: valid, CacheFor: serviceAccountFor, Legacy: legacy,
+	result := services.Authentication{User: m.user(a, standard.ID), Audiences: valid, CacheFor: serviceAccountFor, Legacy: legacy,
 		Credential: services.Credential{TokenID: standard.ID, KeyID: token.Headers[0].KeyID, Objects: objects,
 			Expires: timeOf(standard.Expiry), Issued: timeOf(standard.IssuedAt)}}
 	if a.WarnAfter != nil && !a.legacy {
@@ -161,22 +163,28 @@ func (a *account) user() string {
 	return services.UserServiceAccountStart + a.Namespace + ":" + a.ServiceAccount.Name
 }
 
-func (m *ServiceAccount) user(a account) services.UserInfo {
+// user returns the user of a token with an ID, which may be empty.
+func (m *ServiceAccount) user(a account, id string) services.UserInfo {
+	extra := map[string][]string{}
+	if m.config.CredentialID != "" && id != "" && !a.legacy {
+		extra[m.config.CredentialID] = []string{"JTI=" + id}
+	}
+	if a.Pod.Name != "" {
+		extra[m.config.Vocabulary.Qualified("authentication", "pod-name")] = []string{a.Pod.Name}
+		extra[m.config.Vocabulary.Qualified("authentication", "pod-uid")] = []string{a.Pod.UID}
+		if m.config.Nodes && a.Node.Name != "" {
+			extra[m.config.Vocabulary.Qualified("authentication", "node-name")] = []string{a.Node.Name}
+		}
+		if m.config.Nodes && a.Node.UID != "" {
+			extra[m.config.Vocabulary.Qualified("authentication", "node-uid")] = []string{a.Node.UID}
+		}
+	}
 	user := services.UserInfo{
 		Name: a.user(), UID: a.ServiceAccount.UID,
 		Groups: []string{services.GroupServiceAccounts, services.GroupServiceAccounts + ":" + a.Namespace},
 	}
-	if a.Pod.Name != "" {
-		user.Extra = map[string][]string{
-			m.config.Vocabulary.Qualified("authentication", "pod-name"): {a.Pod.Name},
-			m.config.Vocabulary.Qualified("authentication", "pod-uid"):  {a.Pod.UID},
-		}
-		if m.config.Nodes && a.Node.Name != "" {
-			user.Extra[m.config.Vocabulary.Qualified("authentication", "node-name")] = []string{a.Node.Name}
-		}
-		if m.config.Nodes && a.Node.UID != "" {
-			user.Extra[m.config.Vocabulary.Qualified("authentication", "node-uid")] = []string{a.Node.UID}
-		}
+	if len(extra) > 0 {
+		user.Extra = extra
 	}
 	return user
 }

@@ -47,6 +47,7 @@ type bench struct {
 	handlers *Handlers
 	engine   *typesystem.Engine
 	key      *ecdsa.PrivateKey
+	audit    *audit.Record // of all requests; nil if each has its own
 }
 
 func newBench(t *testing.T) *bench {
@@ -121,7 +122,7 @@ func (b *bench) read(gr resource.GroupResource, name string) map[string]any {
 func (b *bench) post(path, body string) (map[string]any, error) {
 	b.Helper()
 	r := httptest.NewRequestWithContext(b.Context(), "POST", "/api/v1/namespaces/default/"+path, strings.NewReader(body))
-	asked := &request.Request{Request: r, Audit: &audit.Record{}}
+	asked := &request.Request{Request: r, Audit: cmp.Or(b.audit, &audit.Record{})}
 	if _, err := asked.Identify(b.engine); err != nil {
 		return nil, err
 	}

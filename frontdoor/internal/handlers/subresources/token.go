@@ -9,6 +9,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
@@ -79,14 +80,25 @@ func (h *Handlers) fillToken(ctx context.Context, a *action, account map[string]
 	}
 	// The client should replace an extended token at the time that it requested.
 	replace := from.Add(time.Duration(seconds) * time.Second)
-	token, err := h.Tokens.Issue(jwt.Claims{Subject: services.UserServiceAccountStart + a.Namespace + ":" + a.Name,
-		Audience: spec.Audiences}, whom, from, from.Add(valid))
+	claims := jwt.Claims{Subject: services.UserServiceAccountStart + a.Namespace + ":" + a.Name, Audience: spec.Audiences, ID: newTokenID(a)}
+	token, err := h.Tokens.Issue(claims, whom, from, from.Add(valid))
 	if err != nil {
 		return err
+	}
+	if claims.ID != "" { // which those who are authenticated with the token have in their extra values
+		a.Audit.Annotate(h.Vocabulary.Qualified("authentication", "issued-credential-id"), "JTI="+claims.ID)
 	}
 	strategy.Metadata(a.body)["creationTimestamp"] = from.UTC().Format(time.RFC3339)
 	a.body["status"] = map[string]any{"token": token, "expirationTimestamp": replace.UTC().Format(time.RFC3339)}
 	return nil
+}
+
+// newTokenID returns an ID for a token; empty at releases whose tokens have none.
+func newTokenID(a *action) string {
+	if a.Engine.Types.Release().Before(release.V136) {
+		return ""
+	}
+	return string(uuid.NewUUID())
 }
 
 // bindToken binds a token to a pod, which must run as the account, or to a secret.

@@ -8,10 +8,45 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/handlertest"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
+	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
+	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 )
+
+// TestTokenIDs: since release 1.32 each token has an ID of its own, which is in the audit log.
+func TestTokenIDs(t *testing.T) {
+	for _, r := range []release.Release{release.V121, release.V136} {
+		b := newBench(t)
+		b.engine, b.audit = handlertest.EngineOf(t, r), &audit.Record{}
+		b.keep(resource.GroupResource{Resource: "serviceaccounts"}, `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"bob","namespace":"default","uid":"u"}}`)
+		last := ""
+		for range 2 {
+			answer, err := b.post("serviceaccounts/bob/token", `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			token, err := jwt.ParseSigned(tree.Text(answer, "status", "token"), []jose.SignatureAlgorithm{jose.ES256})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var standard jwt.Claims
+			if err := token.Claims(&b.key.PublicKey, &standard); err != nil {
+				t.Fatal(err)
+			}
+			want := ""
+			if standard.ID != "" {
+				want = "JTI=" + standard.ID
+			}
+			if got := b.audit.Annotations()["authentication.kubernetes.io/issued-credential-id"]; got != want || (want == "") != (r == release.V121) || want != "" && want == last {
+				t.Errorf("%s: the audit log has %q, the token %q; the token before %q", r, got, standard.ID, last)
+			}
+			last = want
+		}
+	}
+}
 
 // TestTokenLifetimes requests tokens with bounded and extended lifetimes.
 func TestTokenLifetimes(t *testing.T) {
