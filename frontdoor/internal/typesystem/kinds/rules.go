@@ -49,7 +49,7 @@ type Rules struct {
 	EitherSays string `json:"eitherSays"`
 	// Choice is a union.
 	Choice *Choice `json:"choice"`
-	// Only says which field of a union is validated: the others are refused by a check.
+	// Only says which field of a union is validated. The others are not, but a check may refuse them.
 	Only *Only `json:"only"`
 	// Checks names functions that compare several fields.
 	Checks []string `json:"checks"`
