@@ -64,6 +64,7 @@ func patching() []spec.Parameter {
 // Releases whose documents are the first ones with a parameter of a feature that is off.
 var (
 	unreadable, _ = release.Of("1.32")
+	logStreams, _ = release.Of("1.32")
 	shards, _     = release.Of("1.36")
 )
 
@@ -124,7 +125,7 @@ func (d *document) connecting(subresource string) []spec.Parameter {
 		}
 		return streams
 	case "log":
-		return d.since(unreadable, []spec.Parameter{
+		return d.since(logStreams, []spec.Parameter{
 			container,
 			parameter("follow", "boolean", "Follow the log stream."),
 			parameter("insecureSkipTLSVerifyBackend", "boolean", "Skip verification of the node's serving certificate."),
