@@ -92,7 +92,7 @@ func TestCredentialIDsOfCertificates(t *testing.T) {
 // TestUIDsOfCertificates: at release 1.36 the subject of a client certificate may have the UID, unless the feature is off.
 func TestUIDsOfCertificates(t *testing.T) {
 	ca := newAuthority(t)
-	uid := func(values ...string) (names []pkix.AttributeTypeAndValue) {
+	uid := func(values ...any) (names []pkix.AttributeTypeAndValue) {
 		for _, value := range values {
 			names = append(names, pkix.AttributeTypeAndValue{Type: asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57683, 2}, Value: value})
 		}
@@ -111,6 +111,13 @@ func TestUIDsOfCertificates(t *testing.T) {
 			}
 			if c.refused != services.IsReason(err, services.ReasonUnauthorized) || !c.refused && (got.User.Name != "jane" || got.User.UID != c.want) {
 				t.Errorf("%s, %v: %+v, %v", args, c.names, got.User, err)
+			}
+		}
+		// A subject with an attribute that is no text cannot be parsed, whether or not it is the UID.
+		for _, names := range [][]pkix.AttributeTypeAndValue{uid(7), uid("u1", 7)} {
+			got, err := a.Authenticate(t.Context(), services.Credentials{Certificates: ca.issue(t, pkix.Name{CommonName: "jane", ExtraNames: names})})
+			if !services.IsReason(err, services.ReasonUnauthorized) {
+				t.Errorf("%s, %v: %+v, %v", release, names, got.User, err)
 			}
 		}
 	}
