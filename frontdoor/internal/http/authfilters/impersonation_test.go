@@ -23,7 +23,8 @@ type rights struct {
 	allowed   []string
 	requested []string
 	of        []services.Attributes // of the questions
-	broken    string                // a verb, or a question, about which it fails
+	denied    func(services.Attributes) bool
+	broken    string // a verb, or a question, about which it fails
 }
 
 func (g *rights) Authorize(_ context.Context, a services.Attributes) (services.Decision, error) {
@@ -39,8 +40,10 @@ func (g *rights) Authorize(_ context.Context, a services.Attributes) (services.D
 	if g.broken != "" && (a.Verb == g.broken || q == g.broken) {
 		return services.Decision{}, services.Unavailable("broken")
 	}
-	return services.Decision{Allowed: slices.Contains(g.allowed, q) || slices.Contains(g.allowed, "*")}, nil
+	return services.Decision{Allowed: (slices.Contains(g.allowed, q) || slices.Contains(g.allowed, "*")) && !g.denies(a)}, nil
 }
+
+func (g *rights) denies(a services.Attributes) bool { return g.denied != nil && g.denied(a) }
 
 func (g *rights) Rules(context.Context, services.RulesRequest) (services.Rules, error) {
 	return services.Rules{}, nil
