@@ -94,11 +94,11 @@ func distinct(values []string) []string {
 	})
 }
 
-// identity returns the impersonated user. groups are those that a user has who is given none.
-func (im *impersonation) identity(groups []string) services.UserInfo {
+// identity returns the impersonated user, who is in the default groups if the request names no groups.
+func (im *impersonation) identity(defaults []string) services.UserInfo {
 	u := services.UserInfo{Name: im.user, UID: im.uid, Groups: append([]string(nil), im.groups...), Extra: im.extra}
 	if len(im.groups) == 0 {
-		u.Groups = append(u.Groups, groups...)
+		u.Groups = append(u.Groups, defaults...)
 	}
 	given := func(group string) bool { return slices.Contains(im.groups, group) }
 	switch {

@@ -25,11 +25,12 @@ const (
 	associatedNode mode = "associated-node" // the node that the caller's pod is on
 	arbitraryNode  mode = "arbitrary-node"
 	account        mode = "serviceaccount"
-	userInfo       mode = "user-info" // a user who is no node and no service account
+	userInfo       mode = "user-info" // a user who is neither a node nor a service account
 	plain          mode = "legacy"
 )
 
-// constrained are the modes of a door with constrained impersonation, in the order in which they are tried.
+// constrained lists the modes of a front door with constrained impersonation, in the order in which they
+// are tried. Without it, plain is the only mode.
 var constrained = []mode{associatedNode, arbitraryNode, account, userInfo, plain}
 
 // verb returns the verb of the rights to impersonate, empty for plain impersonation.

@@ -53,7 +53,8 @@ type Request struct {
 	// User is the user after impersonation; Caller is the authenticated user.
 	User, Caller services.UserInfo
 	Impersonated bool
-	// Constraint is the verb of constrained impersonation by which the user was replaced; empty for others.
+	// Constraint is the verb that allowed constrained impersonation, such as impersonate:user-info. It is
+	// empty for plain impersonation, and if the user is not impersonated.
 	Constraint string
 	// Forwarded is set for a request that another front door has handed on; nil for others.
 	Forwarded *Forwarded
