@@ -190,23 +190,30 @@ func TestContract(t *testing.T) {
 // TestAFailureIsOfItsRequestOnly: panics, errors and timeouts fail with 5xx, and the service
 // works on.
 func TestAFailureIsOfItsRequestOnly(t *testing.T) {
-	caller := newSite(t, colors(), func(o *sdk.Options) { o.Timeout = 50 * time.Millisecond }).caller(t)
+	caller := newSite(t, colors(), nil).caller(t)
+	hurried := newSite(t, colors(), func(o *sdk.Options) { o.Timeout = 50 * time.Millisecond }).caller(t)
 	for color, want := range map[string]struct {
+		of      services.Admission
 		code    int32
 		message string
 	}{
-		"panic":  {500, "Internal error occurred: the admission service panicked"},
-		"broken": {500, "Internal error occurred: the database is away"},
-		"slow":   {504, "Timeout: colors has not decided in time"},
-		"late":   {504, "Timeout: colors has not decided in time"},
-		"red":    {422, `ConfigMap "a" is invalid: data.color: Invalid value: "red" is not allowed`},
+		"panic":  {caller, 500, "Internal error occurred: the admission service panicked"},
+		"broken": {caller, 500, "Internal error occurred: the database is away"},
+		"slow":   {hurried, 504, "Timeout: colors has not decided in time"},
+		"late":   {hurried, 504, "Timeout: colors has not decided in time"},
+		"red":    {caller, 422, `ConfigMap "a" is invalid: data.color: Invalid value: "red" is not allowed`},
 	} {
-		got := sdktest.Review(t.Context(), caller, colored(color))
+		got := sdktest.Review(t.Context(), want.of, colored(color))
 		if got.Err == nil || got.Err.Code != want.code || got.Err.Message != want.message {
 			t.Errorf("%s: %+v", color, got.Err)
 		}
-		if got := sdktest.Review(t.Context(), caller, colored("navy")); got.Err != nil || !got.Changed || len(got.Warnings) != 1 {
-			t.Errorf("after %s: %+v", color, got)
+		again := sdktest.Review(t.Context(), want.of, colored("navy"))
+		// On a busy machine the hurried site has no time for this one either, now and then.
+		for end := time.Now().Add(time.Minute); want.of == hurried && again.Err != nil && again.Err.Code == 504 && time.Now().Before(end); {
+			again = sdktest.Review(t.Context(), hurried, colored("navy"))
+		}
+		if again.Err != nil || !again.Changed || len(again.Warnings) != 1 {
+			t.Errorf("after %s: %+v", color, again)
 		}
 	}
 	if got := sdktest.Review(t.Context(), caller, colored("red")); got.Audit["color"] != "red" {
@@ -221,12 +228,13 @@ func TestTheDeadlineOfTheCallerReachesTheHandler(t *testing.T) {
 		left <- time.Until(deadline)
 		return nil
 	}}, nil).caller(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	// Without one the handler would have the 30 s of the options.
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if got := sdktest.Review(ctx, caller, colored("blue")); got.Err != nil {
 		t.Fatal(got.Err)
 	}
-	if got := <-left; got <= 0 || got > 10*time.Second {
+	if got := <-left; got <= 0 || got > 20*time.Second {
 		t.Errorf("the handler has %v", got)
 	}
 }
