@@ -19,7 +19,7 @@ import (
 // leases waits until etcd has n leases.
 func leases(t *testing.T, client *clientv3.Client, n int) {
 	t.Helper()
-	for until := time.Now().Add(20 * time.Second); ; <-time.After(10 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) {
 		answer, err := client.Leases(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -36,33 +36,50 @@ func leases(t *testing.T, client *clientv3.Client, n int) {
 // objects are not.
 func TestEventsExpire(t *testing.T) {
 	client := openEtcd(t)
-	s := New(Config{Client: client, EventTTL: 2 * time.Second, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
-	await(t, s)
-	event := func(name string) resource.Key {
-		return resource.Key{GroupResource: resource.GroupResource{Resource: "events"}, Namespace: "default", Name: name}
+	keeps := func(ttl time.Duration) *Store {
+		s := New(Config{Client: client, EventTTL: ttl, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()})
+		await(t, s)
+		return s
 	}
+	s := keeps(time.Hour) // while leases are counted, none ends
 	kept := create(t, s, "kept")
 	const n = 5
-	var last services.Object
-	for i := range n {
+	events := make([]services.Object, n+1)
+	add := func(s *Store, i int) {
+		t.Helper()
+		key := resource.Key{GroupResource: resource.GroupResource{Resource: "events"}, Namespace: "default", Name: fmt.Sprint(i)}
 		var err error
-		if last, err = s.Create(t.Context(), services.CreateRequest{Key: event(fmt.Sprint(i)), Content: content(fmt.Sprint(i), "0")}); err != nil {
+		if events[i], err = s.Create(t.Context(), services.CreateRequest{Key: key, Content: content(key.Name, "0")}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	changes := client.Watch(t.Context(), event("").Path(), clientv3.WithPrefix(), clientv3.WithRev(last.Revision+1), clientv3.WithFilterPut())
-	for range 10 { // repeated writes hold one lease, and those that fail none
+	write := func(s *Store, i int, value string) {
+		t.Helper()
 		var err error
-		if last, err = s.Update(t.Context(), services.UpdateRequest{Key: last.Key, Revision: last.Revision, Content: content(last.Key.Name, "1")}); err != nil {
+		if events[i], err = s.Update(t.Context(), services.UpdateRequest{Key: events[i].Key, Revision: events[i].Revision, Content: content(events[i].Key.Name, value)}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for i := range n {
+		add(s, i)
+	}
+	last := &events[n-1]
+	for range 10 { // repeated writes hold one lease, and those that fail none
+		write(s, n-1, "1")
 		if _, err := s.Create(t.Context(), services.CreateRequest{Key: last.Key, Content: content(last.Key.Name, "0")}); !services.IsReason(err, services.ReasonAlreadyExists) {
 			t.Fatalf("got %v, want AlreadyExists", err)
 		}
 	}
 	leases(t, client, n)
+	changes := client.Watch(t.Context(), resource.Key{GroupResource: last.Key.GroupResource, Namespace: "default"}.Path(),
+		clientv3.WithPrefix(), clientv3.WithRev(last.Revision+1), clientv3.WithFilterPut())
+	hasty := keeps(4 * time.Second)
+	add(hasty, n)
+	for i := range n { // once each: none can have ended before it is written
+		write(hasty, i, "2")
+	}
 	revisions := map[int64]bool{}
-	for len(revisions) < n {
+	for len(revisions) < len(events) {
 		for _, e := range (<-changes).Events {
 			if revisions[e.Kv.ModRevision] {
 				t.Fatal("two events were deleted at one revision")
