@@ -91,7 +91,8 @@ func TestRevisionsThatChangeNoObjectAreReached(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				// If the store did not ask etcd about its progress, it would learn of it after 30 s.
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				page, err := s.List(ctx, services.ListRequest{GroupResource: pods})
 				cancel()
 				if err != nil || page.Revision < put.Header.Revision || page.Objects[0].Revision != o.Revision {

@@ -44,10 +44,12 @@ func TestAHangingMemberIsNotWaitedFor(t *testing.T) {
 	}
 	tx := server.etcd.Server.Backend().BatchTx()
 	tx.LockOutsideApply()
-	if took, err := create("under-way"); !services.IsReason(err, services.ReasonTimeout) || took > 10*time.Second {
+	// Three seconds; if it waited for etcd, it would wait for ever.
+	if took, err := create("under-way"); !services.IsReason(err, services.ReasonTimeout) || took > 30*time.Second {
 		t.Errorf("a write that etcd does not finish: %v after %v, want an unknown outcome", err, took)
 	}
-	if took, err := create("after"); !services.IsReason(err, services.ReasonServiceUnavailable) || took > time.Second {
+	// If it was sent, it would not be a refusal.
+	if took, err := create("after"); !services.IsReason(err, services.ReasonServiceUnavailable) || took > 5*time.Second {
 		t.Errorf("a write while etcd hangs: %v after %v, want a refusal", err, took)
 	}
 	if _, err := s.Revision(t.Context(), resource.GroupResource{}); !services.IsReason(err, services.ReasonServiceUnavailable) {
@@ -57,9 +59,10 @@ func TestAHangingMemberIsNotWaitedFor(t *testing.T) {
 	for began := time.Now(); ; {
 		_, err := s.Revision(t.Context(), resource.GroupResource{})
 		if err == nil {
+			t.Logf("the store goes on after %v", time.Since(began))
 			break
 		}
-		if took := time.Since(began); took > 3*time.Second {
+		if took := time.Since(began); took > 30*time.Second {
 			t.Fatalf("%v after etcd goes on: %v", took, err)
 		}
 	}
