@@ -28,14 +28,14 @@ func checks(h *run.Health) http.Handler {
 // eventually waits until a condition holds.
 func eventually(t *testing.T, holds func() bool) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(time.Minute)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !holds() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatal("the condition does not hold within 10 s")
+			t.Fatal("the condition does not hold within a minute")
 		}
 	}
 }
@@ -172,8 +172,9 @@ func TestAStuckCheck(t *testing.T) {
 	var runs atomic.Int64
 	release := make(chan struct{})
 	defer close(release)
-	for _, name := range []string{"one", "two", "three"} {
-		h.Add(run.Check{Name: name, Probe: func(context.Context) error {
+	const stuck = 10
+	for n := range stuck {
+		h.Add(run.Check{Name: fmt.Sprint("stuck-", n), Probe: func(context.Context) error {
 			runs.Add(1)
 			<-release // ignores the context
 			return nil
@@ -186,22 +187,28 @@ func TestAStuckCheck(t *testing.T) {
 		askers.Go(func() {
 			w := httptest.NewRecorder()
 			checks(&h).ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
-			if body := w.Body.String(); w.Code != 500 || !strings.Contains(body, "[-]one failed") || !strings.Contains(body, "[-]three failed") || !strings.Contains(body, "[+]ping ok") {
+			if body := w.Body.String(); w.Code != 500 || !strings.Contains(body, "[-]stuck-0 failed") || !strings.Contains(body, "[-]stuck-9 failed") || !strings.Contains(body, "[+]ping ok") {
 				t.Errorf("got %d %s", w.Code, body)
 			}
 		})
 	}
-	w := httptest.NewRecorder()
-	checks(&h).ServeHTTP(w, httptest.NewRequest("GET", "/livez", nil))
-	if w.Code != 200 || time.Since(began) > time.Second {
-		t.Errorf("/livez: %d after %v", w.Code, time.Since(began))
+	quickest := time.Hour
+	for n := 0; n < 5 && quickest > time.Second; n++ { // if it ran the others, it would always take the two seconds that they have
+		w, asked := httptest.NewRecorder(), time.Now()
+		checks(&h).ServeHTTP(w, httptest.NewRequest("GET", "/livez", nil))
+		if quickest = min(quickest, time.Since(asked)); w.Code != 200 {
+			t.Errorf("/livez: %d", w.Code)
+		}
+	}
+	if quickest > time.Second {
+		t.Errorf("/livez: after %v", quickest)
 	}
 	askers.Wait()
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > 15*time.Second { // it takes two seconds, and one after the other it would take twenty
 		t.Errorf("it took %v", took)
 	}
-	if n := runs.Load(); n != 3 {
-		t.Errorf("three stuck checks were run %d times", n)
+	if n := runs.Load(); n != stuck {
+		t.Errorf("%d stuck checks were run %d times", stuck, n)
 	}
 }
 
@@ -209,26 +216,32 @@ func TestAStuckCheck(t *testing.T) {
 func TestStopDelay(t *testing.T) {
 	ctx, tell := context.WithCancel(t.Context())
 	begun, stopped := make(chan struct{}), make(chan struct{})
-	addresses := make(chan string, 1)
+	health, answers := make(chan *run.Health, 1), make(chan string, 1)
 	service := run.Service{Name: "slow", Start: func(_ context.Context, n *run.Node) error {
+		health <- n.Health
 		n.DelayStop(time.Second, func() { close(begun) })
 		n.OnStop(func(context.Context) { close(stopped) })
 		n.Go("asking", func(context.Context) error {
 			<-begun
 			w := httptest.NewRecorder()
 			checks(n.Health).ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
-			addresses <- w.Body.String()
+			answers <- w.Body.String()
 			return nil
 		})
 		return nil
 	}}
 	ended := make(chan error, 1)
-	go func() { ended <- run.Run(ctx, app(service), []string{"--log-level=error"}) }()
-	<-time.After(500 * time.Millisecond) // a process that is still starting stops at once
+	go func() { ended <- run.Run(ctx, app(service), []string{"--log-level=error", "--livez-grace-period=1ns"}) }()
+	served := checks(<-health)
+	eventually(t, func() bool { // a process that is still starting is not live, and stops at once
+		w := httptest.NewRecorder()
+		served.ServeHTTP(w, httptest.NewRequest("GET", "/livez", nil))
+		return w.Code == http.StatusOK
+	})
 	began := time.Now()
 	tell()
 	<-begun
-	if body := <-addresses; !strings.Contains(body, "[-]shutdown") {
+	if body := <-answers; !strings.Contains(body, "[-]shutdown") {
 		t.Errorf("/readyz: %s", body)
 	}
 	<-stopped
