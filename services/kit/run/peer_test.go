@@ -137,7 +137,8 @@ func TestStrangersDoNotGetThrough(t *testing.T) {
 	server := serve(t, openGate(), issue(t, authority, "store"), "127.0.0.1:0")
 	otherClient := dial(t, issue(t, newAuthority(t), "frontdoor"), server.RPCAddress())
 	_, err := otherClient.Revision(within(t, 300*time.Millisecond), resource.GroupResource{})
-	if !services.IsReason(err, services.ReasonTimeout) {
+	// It waits for a connection, unless the process has had none for a second.
+	if !services.IsReason(err, services.ReasonTimeout) && !services.IsReason(err, services.ReasonServiceUnavailable) {
 		t.Errorf("another authority's certificate: got error %v", err)
 	}
 	// The server at the store's address must have a certificate of the store.
@@ -171,9 +172,12 @@ func TestCallsToAnAbsentPeer(t *testing.T) {
 	if _, err := client.Revision(within(t, 10*time.Second), resource.GroupResource{}); err != nil {
 		t.Fatal(err)
 	}
+	stopped := time.Now()
 	server.Stop()
-	if _, err := client.Revision(within(t, 100*time.Millisecond), resource.GroupResource{}); !services.IsReason(err, services.ReasonTimeout) {
-		t.Errorf("just after the peer has gone: got error %v", err)
+	_, err := client.Revision(within(t, 100*time.Millisecond), resource.GroupResource{})
+	// A second later, as it may be on a busy machine, calls no longer wait.
+	if took := time.Since(stopped); !services.IsReason(err, services.ReasonTimeout) && took < time.Second {
+		t.Errorf("%v after the peer has gone: got error %v", took, err)
 	}
 	began := time.Now()
 	for _, write := range []bool{false, true} {
@@ -188,7 +192,7 @@ func TestCallsToAnAbsentPeer(t *testing.T) {
 			t.Errorf("without the peer, write %v: got error %v", write, err)
 		}
 	}
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > 15*time.Second { // they take one second, and would wait for 20 s each
 		t.Errorf("two calls took %v", took)
 	}
 	serve(t, openGate(), files, address)
@@ -197,8 +201,9 @@ func TestCallsToAnAbsentPeer(t *testing.T) {
 		_, err := client.Revision(within(t, 10*time.Second), resource.GroupResource{})
 		return err == nil
 	})
-	if took := time.Since(back); took > 3*time.Second {
-		t.Errorf("calls succeed %v after the peer has come back", took)
+	took := time.Since(back)
+	if t.Logf("calls succeed %v after the peer has come back", took); took > 10*time.Second {
+		t.Error("that is too late")
 	}
 }
 
@@ -256,7 +261,7 @@ func TestASilentPeerIsNoticed(t *testing.T) {
 	if err := <-answered; !services.IsReason(err, services.ReasonServiceUnavailable) {
 		t.Errorf("got error %v", err)
 	}
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > 10*time.Second { // it takes two and a half, and by gRPC's keepalive it would take 15
 		t.Errorf("the call failed after %v", took)
 	}
 	way.silence(false)
