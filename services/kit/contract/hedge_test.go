@@ -63,7 +63,8 @@ type clients struct {
 	authz services.Authz
 }
 
-// replicas starts some replicas and clients of all of them.
+// replicas starts some replicas and clients of all of them, and waits until each client has called
+// each replica.
 func replicas(t *testing.T, n int) (all []*replica, client clients) {
 	t.Helper()
 	authority, err := peertls.NewAuthority()
@@ -107,7 +108,28 @@ func replicas(t *testing.T, n int) (all []*replica, client clients) {
 		client.authz, err = contract.Authz.Use(ctx, n)
 		return err
 	}}, []string{"frontdoor"}, "--watch-hub-address="+addresses, "--store-address="+addresses, "--authz-address="+addresses)
+	for _, method := range []string{"Replay", "Revision", "Authorize"} {
+		connected(t, method, all, client)
+	}
 	return all, client
+}
+
+func connected(t *testing.T, method string, all []*replica, client clients) {
+	t.Helper()
+	called := map[int64]bool{}
+	var err error
+	for late := time.Now().Add(time.Minute); len(called) < len(all); {
+		var number int64
+		if number, err = ask(t, method, client); err == nil {
+			called[number] = true
+		}
+		if time.Now().After(late) {
+			t.Fatalf("%s: %d of %d replicas are connected: %v", method, len(called), len(all), err)
+		}
+	}
+	for _, r := range all {
+		r.calls.Store(0)
+	}
 }
 
 // ask makes a call that changes nothing, and returns the number of the replica that answers.
@@ -140,13 +162,7 @@ func TestFrozenReplica(t *testing.T) {
 
 func oneIsFrozen(t *testing.T, method string) {
 	all, client := replicas(t, 2)
-	for all[0].calls.Load() == 0 || all[1].calls.Load() == 0 { // both are connected
-		if _, err := ask(t, method, client); err != nil {
-			t.Fatal(err)
-		}
-	}
 	all[0].frozen.Store(true)
-	before := all[0].calls.Load()
 	var slowest atomic.Int64
 	call := func() {
 		began := time.Now()
@@ -163,15 +179,17 @@ func oneIsFrozen(t *testing.T, method string) {
 	for range 10 {
 		call()
 	}
+	// On a slow machine each call may be made to another replica twice: for so many calls the budget
+	// is large enough then too.
 	var group sync.WaitGroup
-	for range 100 {
+	for range 40 {
 		group.Go(call)
 	}
 	group.Wait()
-	if all[0].calls.Load() == before {
+	if all[0].calls.Load() == 0 {
 		t.Error("the frozen replica was never called: the test shows nothing")
 	}
-	t.Logf("the slowest of 110 calls took %v; %d of them reached the frozen replica", time.Duration(slowest.Load()), all[0].calls.Load()-before)
+	t.Logf("the slowest of 50 calls took %v; %d of them reached the frozen replica", time.Duration(slowest.Load()), all[0].calls.Load())
 }
 
 // TestWritesAreNotHedged: a write that is not answered is sent to no other replica.
@@ -180,14 +198,39 @@ func TestWritesAreNotHedged(t *testing.T) {
 	for _, r := range all {
 		r.frozen.Store(true)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	key := resource.Key{GroupResource: resource.GroupResource{Resource: "configmaps"}, Namespace: "a", Name: "b"}
-	_, _ = client.store.Create(ctx, services.CreateRequest{Key: key}) // it fails, or its outcome is determined
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = client.store.Create(ctx, services.CreateRequest{Key: key}) // it fails, or its outcome is determined
+	}()
+	sent := func() int64 { return all[0].writes.Load() + all[1].writes.Load() }
+	settled(t, 1, sent)
+	cancel()
+	<-ended
 	// Further calls only determine the outcome of the first one.
-	if n := all[0].writes.Load() + all[1].writes.Load(); n != 1 {
+	if n := sent(); n != 1 {
 		t.Errorf("a write was sent %d times", n)
 	}
+}
+
+// settled waits until a number is reached, and then until it has not grown for a second, in which
+// a call that waits is made to other replicas several times.
+func settled(t *testing.T, least int64, count func() int64) (n int64) {
+	t.Helper()
+	before, late, again := int64(-1), time.After(time.Minute), time.NewTicker(time.Second)
+	defer again.Stop()
+	for now := count(); now < least || now != before; now = count() {
+		before = now
+		select {
+		case <-again.C:
+		case <-late:
+			t.Fatalf("there are %d calls, want at least %d", now, least)
+		}
+	}
+	return before
 }
 
 // TestHedgesAreBounded: replicas that are all slow get few further calls.
@@ -197,14 +240,15 @@ func TestHedgesAreBounded(t *testing.T) {
 		r.frozen.Store(true)
 	}
 	const calls = 400
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var group sync.WaitGroup
 	for range calls {
 		group.Go(func() { _, _ = client.authz.Authorize(ctx, services.Attributes{}) }) // ends with ctx
 	}
+	made := settled(t, calls+1, func() int64 { return all[0].calls.Load() + all[1].calls.Load() })
+	cancel()
 	group.Wait()
-	made := all[0].calls.Load() + all[1].calls.Load()
 	if further := made - calls; further <= 0 || further > 100+calls/10 {
 		t.Errorf("%d further calls beside %d", further, calls)
 	}
@@ -214,10 +258,15 @@ func TestHedgesAreBounded(t *testing.T) {
 func TestHedgedError(t *testing.T) {
 	all, client := replicas(t, 1)
 	all[0].err = services.Expired("gone")
-	if _, err := ask(t, "Replay", client); !services.IsReason(err, services.ReasonExpired) {
-		t.Errorf("got %v", err)
+	least := int64(1 << 40)
+	for n := 0; n < 20 && least > 1; n++ { // on a busy machine an answer may take as long as a hedged one
+		before := all[0].calls.Load()
+		if _, err := ask(t, "Replay", client); !services.IsReason(err, services.ReasonExpired) {
+			t.Errorf("got %v", err)
+		}
+		least = min(least, all[0].calls.Load()-before)
 	}
-	if calls := all[0].calls.Load(); calls != 1 {
-		t.Errorf("%d calls", calls)
+	if least != 1 {
+		t.Errorf("%d calls", least)
 	}
 }
