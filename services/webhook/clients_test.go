@@ -57,7 +57,7 @@ func (s *server) at(path string) webhook.Config {
 func post(t *testing.T, c *webhook.Client) error {
 	t.Helper()
 	var reply map[string]any
-	return c.Post(t.Context(), map[string]any{}, &reply, webhook.Limits{Timeout: 5 * time.Second, Bytes: 100})
+	return c.Post(t.Context(), map[string]any{}, &reply, webhook.Limits{Timeout: time.Minute, Bytes: 100})
 }
 
 // TestClientsShareConnections: webhooks with one target and trust use one connection, also when
@@ -133,8 +133,12 @@ func TestAnswersAreBounded(t *testing.T) {
 	})
 	clients := webhook.NewClients(webhook.Settings{})
 	for path, want := range map[string]string{"/redirect": "307", "/large": "larger than 100 bytes", "/header": "header", "/slow": "deadline"} {
+		limits := webhook.Limits{Timeout: time.Minute, Bytes: 100}
+		if path == "/slow" {
+			limits.Timeout = time.Second
+		}
 		var reply map[string]any
-		err := clients.New(s.at(path)).Post(t.Context(), nil, &reply, webhook.Limits{Timeout: time.Second, Bytes: 100})
+		err := clients.New(s.at(path)).Post(t.Context(), nil, &reply, limits)
 		if err == nil || !strings.Contains(strings.ToLower(err.Error()), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}

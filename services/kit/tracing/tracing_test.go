@@ -198,8 +198,11 @@ func TestASilentCollectorDelaysNothing(t *testing.T) {
 		span.End(nil)
 		longest = max(longest, time.Since(began))
 	}
-	if longest > 2*time.Second {
-		t.Errorf("one span took %s", longest)
+	// One that waited for the collector would wait for the five seconds of a batch. So would the
+	// shutdown.
+	const waits = 4 * time.Second
+	if t.Logf("one span took %s", longest); longest > waits {
+		t.Error("a span has waited")
 	}
 	if dropped := outcome(t, metrics, "dropped"); dropped < spans-10_000 {
 		t.Errorf("%v of %d spans were counted as dropped", dropped, spans)
@@ -211,7 +214,7 @@ func TestASilentCollectorDelaysNothing(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	tracer.Shutdown(ctx)
-	if took := time.Since(began); took > 3*time.Second {
+	if took := time.Since(began); took > waits {
 		t.Errorf("the shutdown took %s, with 200 ms for it", took)
 	}
 }
