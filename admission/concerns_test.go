@@ -124,7 +124,7 @@ func TestConcerns(t *testing.T) {
 	before := unconcerned(of(services.OperationUpdate, "configmaps"))
 	selective := `objectSelector: {matchLabels: {never: there}}`
 	configure(t, c, "validating", "some", s.hook("ok", selective))
-	for end := time.Now().Add(10 * time.Second); unconcerned(of(services.OperationUpdate, "configmaps")) > 0; {
+	for end := time.Now().Add(patience); unconcerned(of(services.OperationUpdate, "configmaps")) > 0; {
 		if time.Now().After(end) {
 			t.Fatal("a webhook never concerns the requests that its rules name")
 		}
@@ -154,7 +154,7 @@ func TestUnconcernedHere(t *testing.T) {
 	}
 	becomes := func(what, namespace string, idle bool) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); (here("configmaps", namespace) > 0) != idle; {
+		for end := time.Now().Add(patience); (here("configmaps", namespace) > 0) != idle; {
 			if time.Now().After(end) {
 				t.Fatalf("%s: unconcerned is never %v", what, idle)
 			}
@@ -192,7 +192,7 @@ func TestBothInOneCall(t *testing.T) {
 	}
 	c.Put(t, core("resourcequotas"), `{metadata: {name: none, namespace: here}, spec: {hard: {count/configmaps: "0"}}, status: {hard: {count/configmaps: "0"}, used: {count/configmaps: "0"}}}`)
 	r.AndValidate = true
-	for end := time.Now().Add(10 * time.Second); ; {
+	for end := time.Now().Add(patience); ; {
 		if _, err := a.Mutate(t.Context(), r); err != nil {
 			if !services.IsReason(err, services.ReasonForbidden) {
 				t.Errorf("got %v", err)
@@ -207,7 +207,7 @@ func TestBothInOneCall(t *testing.T) {
 	c.Put(t, namespaces, `{metadata: {name: other}, status: {phase: Active}}`)
 	other := create("other")
 	other.AndValidate = true
-	for end := time.Now().Add(10 * time.Second); ; {
+	for end := time.Now().Add(patience); ; {
 		got, err := a.Mutate(t.Context(), other)
 		if err != nil {
 			t.Fatal(err)
@@ -251,7 +251,7 @@ func TestValidatedEarly(t *testing.T) {
 	}
 	never := func(what, namespace string) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); early(namespace, "").Validated; {
+		for end := time.Now().Add(patience); early(namespace, "").Validated; {
 			if time.Now().After(end) {
 				t.Fatalf("%s never counts", what)
 			}

@@ -180,7 +180,13 @@ func TestAdmissionServiceFaults(t *testing.T) {
 			if s == nil || s.Code != http.StatusInternalServerError || !strings.Contains(s.Message, `failed calling admission service "broken"`) || !strings.Contains(s.Message, x.says) {
 				t.Errorf("with policy Fail: %v", err)
 			}
-			if took := time.Since(began); seconds == 1 && took > 4*time.Second { // without timeoutSeconds it would be 5 s
+			took := time.Since(began)
+			for n := 0; n < 2 && seconds == 1 && took > 4*time.Second; n++ { // without timeoutSeconds each would take 5 s
+				began = time.Now()
+				_, _ = a.Mutate(t.Context(), named("c"))
+				took = min(took, time.Since(began))
+			}
+			if seconds == 1 && took > 4*time.Second {
 				t.Errorf("it took %v", took)
 			}
 			other := createOf("", "secrets", `{"metadata":{"name":"s"}}`)
@@ -229,8 +235,15 @@ func TestAdmissionServiceFaultsThatEnd(t *testing.T) {
 			t.Fatalf("call %d: %v after %v", n, err, took)
 		}
 	}
-	if took, err := ask(); err == nil || took > 500*time.Millisecond {
-		t.Errorf("with an open circuit: %v after %v", err, took)
+	quickest := time.Hour
+	for n := 0; n < 10 && quickest > 500*time.Millisecond; n++ { // one call a second is made, and takes one
+		took, err := ask()
+		if quickest = min(quickest, took); err == nil {
+			t.Error("with an open circuit: no error")
+		}
+	}
+	if quickest > 500*time.Millisecond {
+		t.Errorf("with an open circuit: after %v", quickest)
 	}
 	slow.Store(false)
 	until(t, "the circuit is closed", func() bool { _, err := ask(); return err == nil })
@@ -281,12 +294,20 @@ func TestAdmissionServicesThatLoop(t *testing.T) {
 	if _, err := a.Mutate(t.Context(), named("c")); err != nil || len(restless.requests()) != 2 || len(other.requests()) != 2 {
 		t.Errorf("%v", err)
 	}
-	began := time.Now()
-	if _, err := a.Validate(t.Context(), named("c")); err == nil || time.Since(began) > 3*time.Second {
-		t.Errorf("%v after %v", err, time.Since(began))
+	quickest := time.Hour
+	for n := 0; n < 3 && quickest > 4*time.Second; n++ { // without timeoutSeconds each would take 5 s
+		began := time.Now()
+		depth.Store(0)
+		if _, err := a.Validate(t.Context(), named("c")); err == nil {
+			t.Error("no error")
+		}
+		quickest = min(quickest, time.Since(began))
+		if n := depth.Load(); n > 300 {
+			t.Errorf("it was asked %d times", n)
+		}
 	}
-	if n := depth.Load(); n > 300 {
-		t.Errorf("it was asked %d times", n)
+	if quickest > 4*time.Second {
+		t.Errorf("it took %v", quickest)
 	}
 	if _, err := a.Mutate(t.Context(), named("c")); err != nil {
 		t.Errorf("afterwards: %v", err)

@@ -154,10 +154,13 @@ func named(name string) services.AdmissionRequest {
 	return r
 }
 
+// patience bounds every wait for something that has to happen.
+const patience = time.Minute
+
 // until waits for a condition.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	late, again := time.After(10*time.Second), time.NewTicker(5*time.Millisecond)
+	late, again := time.After(patience), time.NewTicker(5*time.Millisecond)
 	defer again.Stop()
 	for !ok() {
 		select {
