@@ -46,39 +46,70 @@ func linkedLeader(t *testing.T, b *rig) (runningHub, *lossy.Proxy) {
 	return leader, link
 }
 
+// returned is how many heartbeats of a hub have come back to it.
+func (h runningHub) returned() int64 {
+	h.beats.mu.Lock()
+	defer h.beats.mu.Unlock()
+	return h.beats.own
+}
+
 // stays waits for some heartbeats of a standby, and checks that it remains one.
 func stays(t *testing.T, standby runningHub, heartbeats int) {
 	t.Helper()
-	returned := func() int64 {
-		standby.beats.mu.Lock()
-		defer standby.beats.mu.Unlock()
-		return standby.beats.own
+	if !remains(standby, heartbeats) {
+		t.Fatal("the standby has taken over")
 	}
-	for until := returned() + int64(heartbeats); returned() < until; {
+}
+
+func remains(standby runningHub, heartbeats int) bool {
+	for until := standby.returned() + int64(heartbeats); standby.returned() < until; {
 		if standby.election.leads() {
-			t.Fatal("the standby has taken over")
+			return false
 		}
 		<-time.After(heartbeatEvery / 4)
 	}
+	return true
 }
 
 // TestSlowPublisher: the heartbeats of the publishing hub are late, and stall again and
 // again for less than the others' patience. It keeps the leadership.
 func TestSlowPublisher(t *testing.T) {
+	for range 5 {
+		if slowPublisher(t) {
+			return
+		}
+	}
+	t.Skip("this machine is too busy for stalls of a known length")
+}
+
+// slowPublisher returns false if the standby has taken over because a stall was as long as its
+// patience: nothing has ended the stall in time.
+func slowPublisher(t *testing.T) bool {
+	t.Helper()
 	b := newRig(t)
 	leader, link := linkedLeader(t, b)
 	link.Delay(150 * time.Millisecond)
 	stays(t, b.hub, 20)
 	link.Heal()
 	for range 5 {
+		before := b.hub.returned()
 		link.BlackHole()
-		stays(t, b.hub, 1)
+		kept := remains(b.hub, 1)
 		link.Heal()
-		stays(t, b.hub, missedHeartbeats)
+		// What was under way before, and what comes after, may be two more heartbeats.
+		stalled := b.hub.returned() - before + 2
+		if kept = kept && remains(b.hub, missedHeartbeats); kept {
+			continue
+		}
+		if stalled >= missedHeartbeats {
+			return false
+		}
+		t.Fatalf("the standby has taken over: no heartbeat came for %d of its own", stalled)
 	}
 	if !leader.election.leads() {
 		t.Error("the slow hub has lost the leadership")
 	}
+	return true
 }
 
 // TestCutOffPublisher: the publishing hub reaches etcd, so that its lease does not expire,
