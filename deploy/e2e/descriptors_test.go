@@ -89,9 +89,9 @@ func TestFewDescriptors(t *testing.T) {
 			a := &allInOne{Cluster: &cluster.Cluster{Dir: t.TempDir(), Vocabulary: vocabulary.Platform()}, address: address, descriptors: limit}
 			a.start(t, "--status-address="+status)
 			early := a.client(t, "h2")
-			create := func(client *http.Client, name string) {
+			create := func(client *http.Client, name string, within time.Duration) {
 				t.Helper()
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				ctx, cancel := context.WithTimeout(t.Context(), within)
 				defer cancel()
 				r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+address+"/api/v1/namespaces/default/configmaps",
 					strings.NewReader(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"`+name+`"}}`))
@@ -109,7 +109,7 @@ func TestFewDescriptors(t *testing.T) {
 					t.Errorf("%s: %s", name, response.Status)
 				}
 			}
-			create(early, "before")
+			create(early, "before", patience)
 			for range limit {
 				conn, err := net.Dial("tcp", address)
 				if err != nil {
@@ -118,7 +118,7 @@ func TestFewDescriptors(t *testing.T) {
 				defer conn.Close()
 			}
 			eventually(t, "the log says that clients wait", func() bool { return strings.Contains(a.process.log(), "new connections wait") })
-			create(early, "meanwhile")
+			create(early, "meanwhile", patience)
 			health, err := http.Get("http://" + status + "/readyz")
 			if err != nil {
 				t.Fatal(err)
@@ -132,7 +132,7 @@ func TestFewDescriptors(t *testing.T) {
 				t.Errorf("%d files are open, %v", len(open), err)
 			}
 			began := time.Now()
-			create(a.client(t, "h2"), "late") // once the first handshakes have timed out
+			create(a.client(t, "h2"), "late", 2*patience) // once the first handshakes have timed out, twice where few are served at a time
 			t.Logf("a new client was served after %v; %d files were open", time.Since(began).Round(time.Second), len(open))
 			for _, line := range strings.Split(a.process.log(), "\n") {
 				if strings.Contains(line, "too many open files") {
