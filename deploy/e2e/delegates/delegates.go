@@ -27,8 +27,10 @@ import (
 
 const (
 	path = "/apis/extension.portico.dev/v1/admissionservices"
-	// effect is how soon a change of an AdmissionService must have its effect.
-	effect = time.Second
+	// effect is how soon a change of an AdmissionService must have its effect, also on a busy machine.
+	// It takes milliseconds, and for ever if admission does not follow changes. What it really takes
+	// is in the log of the test.
+	effect = 10 * time.Second
 )
 
 // labeller is an admission service that labels ConfigMaps and refuses those named "bad".
@@ -229,7 +231,7 @@ func (s stage) answers() {
 // status waits for the status and checks the views of the processes of admission.
 func (s stage) status(name string) {
 	s.Helper()
-	const patience = 10 * time.Second
+	const patience = 30 * time.Second
 	s.within(patience, "the status says that it is available", func() bool {
 		var o struct {
 			Metadata struct{ Generation int64 }
