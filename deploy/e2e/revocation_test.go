@@ -10,9 +10,15 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// withdrawn is how long a right may hold after it was withdrawn, also while a service
-// restarts. What it really takes is in the log of the test.
-const withdrawn = 5 * time.Second
+const (
+	// withdrawn is how long a right may hold after it was withdrawn, also while a service restarts.
+	// A front door keeps a decision for five seconds at most; a busy machine gets more. What it
+	// really takes is in the log of the test.
+	withdrawn = 15 * time.Second
+	// withdrawnSoon is what it takes in one case at least in which nothing restarts: in none, if the
+	// front doors kept decisions for as long as they may although they are told of changes.
+	withdrawnSoon = 2 * time.Second
+)
 
 // TestWithdrawnRights gives a right and withdraws it again, in every way in which roles and
 // bindings can, while the user makes requests without a pause at two front doors that cache
@@ -48,6 +54,7 @@ func TestWithdrawnRights(t *testing.T) {
 			t.Fatalf("%s %s: %d %s", method, path, got.Code, got.Body)
 		}
 	}
+	quickest := withdrawn
 	for i, withdraw := range []func(){
 		func() { do("DELETE", "/clusterrolebindings/b", "") },
 		func() { do("DELETE", "/clusterroles/r", "") },
@@ -63,7 +70,7 @@ func TestWithdrawnRights(t *testing.T) {
 		do("POST", "/clusterroles", fmt.Sprintf(role, ""))
 		do("POST", "/clusterrolebindings", fmt.Sprintf(binding, "ClusterRole"))
 		for _, c := range doors {
-			within(t, withdrawn, "the right is given", func() bool { return asJane(t, c) == http.StatusOK })
+			eventually(t, "the right is given", func() bool { return asJane(t, c) == http.StatusOK })
 		}
 		withdraw()
 		began := time.Now()
@@ -74,7 +81,11 @@ func TestWithdrawnRights(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("case %d: the right ended after %v at both front doors", i, time.Since(began))
+		took := time.Since(began)
+		t.Logf("case %d: the right ended after %v at both front doors", i, took)
+		if i < 3 {
+			quickest = min(quickest, took)
+		}
 		for range 50 { // and does not return
 			for _, c := range doors {
 				if asJane(t, c) == http.StatusOK {
@@ -82,6 +93,9 @@ func TestWithdrawnRights(t *testing.T) {
 				}
 			}
 		}
+	}
+	if quickest > withdrawnSoon {
+		t.Errorf("no right ended sooner than after %v", quickest)
 	}
 }
 
