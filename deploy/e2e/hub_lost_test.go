@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
@@ -20,9 +21,10 @@ import (
 const (
 	// publisherKey is where hubs keep who of them publishes.
 	publisherKey = "/portico/hub/publisher"
-	// lostHub is less than the lease of a hub, and than gRPC needs to give up a frozen
-	// one. What it really takes is in the log of the test.
-	lostHub = 4 * time.Second
+	// lostHub is less than the six seconds after which a follower that gets nothing asks, and than
+	// gRPC needs to give up a frozen hub. The lease of a hub would end after five, so the test renews
+	// it. What it really takes is in the log of the test.
+	lostHub = 5 * time.Second
 )
 
 // TestLostHub kills or freezes the hub that publishes, while a client writes, another one
@@ -77,6 +79,24 @@ func (s *suite) publisher(t *testing.T) (name string) {
 	return name
 }
 
+// keepLease renews the lease of the hub that publishes until ctx ends, as if it was alive.
+func (s *suite) keepLease(ctx context.Context, t *testing.T) {
+	t.Helper()
+	etcd := s.etcdClient(t)
+	found, err := etcd.Get(ctx, publisherKey)
+	if err != nil || len(found.Kvs) != 1 {
+		t.Fatalf("no hub publishes: %v", err)
+	}
+	renewed, err := etcd.KeepAlive(ctx, clientv3.LeaseID(found.Kvs[0].Lease))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for range renewed {
+		}
+	}()
+}
+
 // fresh returns types that nothing follows before they are watched, twice.
 func fresh() [2][]string {
 	return [2][]string{
@@ -116,6 +136,7 @@ func (s *suite) loseHub(t *testing.T, c *cluster.Cluster, leader string, freeze 
 		}
 	})
 	wait(t, time.Second)
+	s.keepLease(ctx, t)
 	began := time.Now()
 	if hub := s.processes[leader]; freeze {
 		if err := hub.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
