@@ -26,8 +26,10 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// atOnce is how long an administrator waits for an answer, whatever others do.
-const atOnce = time.Second
+// atOnce is how long an administrator waits for an answer at most, whatever others do: one that waited
+// for them would wait for the ten seconds in which a body must begin, or the thirty in which an answer
+// must be read. What it really takes is in the log of the test.
+const atOnce = 5 * time.Second
 
 // TestInventedRequests sends anonymous requests in which nothing is the same twice:
 // neither the metrics nor the memory grow with them.
@@ -391,9 +393,11 @@ func TestHeadAnswersAtOnce(t *testing.T) {
 	for _, path := range []string{"/api/v1/namespaces?watch=1", "/api/v1/namespaces", "/api/v1/watch/namespaces", "/api/v1/namespaces/default", "/livez"} {
 		began := time.Now()
 		got := a.Ask(t, cluster.Request{Method: http.MethodHead, Path: path})
-		if got.Code != http.StatusOK || got.Body != "" || time.Since(began) > 5*time.Second {
-			t.Errorf("HEAD %s: %d %q after %v", path, got.Code, got.Body, time.Since(began))
+		took := time.Since(began)
+		if got.Code != http.StatusOK || got.Body != "" || took > patience { // the watch would take half an hour
+			t.Errorf("HEAD %s: %d %q after %v", path, got.Code, got.Body, took)
 		}
+		t.Logf("HEAD %s: after %v", path, took)
 	}
 }
 
@@ -401,7 +405,7 @@ func TestHeadAnswersAtOnce(t *testing.T) {
 // connections: /readyz fails at once, and no write fails during the delay.
 func TestShutdownDelay(t *testing.T) {
 	t.Parallel()
-	a := startAllInOne(t, vocabulary.Platform(), "--shutdown-delay-duration=4s")
+	a := startAllInOne(t, vocabulary.Platform(), "--shutdown-delay-duration=10s")
 	namespace := newNamespace(t, a.Client(t))
 	path := "/api/v1/namespaces/" + namespace + "/configmaps"
 	writers := map[string]*http.Client{"http/1.1": a.client(t, "http/1.1"), "h2": a.client(t, "h2")}
@@ -413,10 +417,11 @@ func TestShutdownDelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the process is not ready", func() bool { return a.Ask(t, cluster.Request{Path: "/readyz"}).Code == 500 })
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("/readyz turned after %v", took)
+	took := time.Since(began)
+	if t.Logf("/readyz turned after %v", took); took > 5*time.Second { // after the delay nobody would be answered
+		t.Error("that is not at once")
 	}
-	for time.Since(began) < 3*time.Second {
+	for time.Since(began) < 6*time.Second {
 		for protocol, writer := range writers {
 			if closing := a.writeOnce(t, writer, path); protocol == "http/1.1" && !closing {
 				t.Error("HTTP/1.1: the answer does not say that the connection closes")

@@ -15,10 +15,10 @@ import (
 const (
 	// noticed is how long readiness may lag behind the truth, answered how long any
 	// request may take while a service is away, and recovered how long it may take until
-	// requests succeed again once the service answers.
-	noticed   = 5 * time.Second
-	answered  = 3500 * time.Millisecond
-	recovered = 3 * time.Second
+	// requests succeed again once the service answers. All take three seconds at most where the
+	// machine is not busy, which the log of the test shows, and fifteen or more where only gRPC's
+	// keepalive notices.
+	noticed, answered, recovered = 10 * time.Second, 10 * time.Second, 10 * time.Second
 )
 
 // TestOutages kills and pauses one process after the other. The front door stays live,
