@@ -69,12 +69,18 @@ func (g *gate) pass(ctx context.Context) {
 	g.held--
 }
 
-// holds shuts the gate and reports whether it has been asked.
-func (g *gate) holds() bool {
+// times is how many requests have reached it.
+func (g *gate) times() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.shut = g.asked > 0
-	return g.shut
+	return g.asked
+}
+
+// hold shuts it.
+func (g *gate) hold() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shut = true
 }
 
 func (g *gate) counts() (held, most int) {
@@ -83,14 +89,15 @@ func (g *gate) counts() (held, most int) {
 	return g.held, g.most
 }
 
+const sharedFlow = "/apis/flowcontrol.apiserver.k8s.io/v1/"
+
 // sharedObjects are the objects of sharedSeats: a level of its own for the user noisy, and a webhook for what noisy writes.
 func sharedObjects(g *gate) map[string]string {
 	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: g.Certificate().Raw}))
-	const flow = "/apis/flowcontrol.apiserver.k8s.io/v1/"
 	return map[string]string{
-		flow + "prioritylevelconfigurations": `{"apiVersion":"flowcontrol.apiserver.k8s.io/v1","kind":"PriorityLevelConfiguration","metadata":{"name":"noisy"},"spec":{"type":"Limited",
+		sharedFlow + "prioritylevelconfigurations": `{"apiVersion":"flowcontrol.apiserver.k8s.io/v1","kind":"PriorityLevelConfiguration","metadata":{"name":"noisy"},"spec":{"type":"Limited",
 			"limited":{"nominalConcurrencyShares":20,"borrowingLimitPercent":0,"limitResponse":{"type":"Queue","queuing":{"queues":1,"handSize":1,"queueLengthLimit":50}}}}}`,
-		flow + "flowschemas": `{"apiVersion":"flowcontrol.apiserver.k8s.io/v1","kind":"FlowSchema","metadata":{"name":"noisy"},"spec":{"matchingPrecedence":30,
+		sharedFlow + "flowschemas": `{"apiVersion":"flowcontrol.apiserver.k8s.io/v1","kind":"FlowSchema","metadata":{"name":"noisy"},"spec":{"matchingPrecedence":30,
 			"priorityLevelConfiguration":{"name":"noisy"},"rules":[{"subjects":[{"kind":"User","user":{"name":"noisy"}}],
 			"resourceRules":[{"verbs":["*"],"apiGroups":["*"],"resources":["*"],"namespaces":["*"]}]}]}}`,
 		"/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings": `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"shares"},
@@ -127,18 +134,37 @@ func heldConfigMap(name string) string {
 // other clients theirs. What is refused is refused with 429 and Retry-After. alone ends the second front door: the first gets all seats.
 func sharedSeats(t *testing.T, first, second *cluster.Cluster, alone func()) {
 	doors, g := []*cluster.Cluster{first, second}, newGate(t)
+	made := map[string]cluster.Answer{}
 	for path, body := range sharedObjects(g) {
-		ok(t, first, post(path, body))
+		made[path] = ok(t, first, post(path, body))
 	}
+	noisy, quiet := http.Header{"Impersonate-User": {"noisy"}}, http.Header{"Impersonate-User": {"quiet"}}
+	var schema struct{ Metadata struct{ UID string } }
+	made[sharedFlow+"flowschemas"].Decode(t, &schema)
 	total := 0
 	eventually(t, "both front doors have their part of the level", func() bool {
+		for _, c := range doors {
+			if got := c.Ask(t, cluster.Request{Path: "/api/v1/namespaces/default/configmaps/none", Header: noisy}); got.Header.Get("X-Kubernetes-PF-FlowSchema-UID") != schema.Metadata.UID {
+				return false
+			}
+		}
 		total = nominal(t, first) + nominal(t, second)
 		return total > 0 && nominal(t, first) == nominal(t, second)
 	})
-	noisy, quiet := http.Header{"Impersonate-User": {"noisy"}}, http.Header{"Impersonate-User": {"quiet"}}
-	eventually(t, "the webhook is asked", func() bool {
-		ok(t, first, post("/api/v1/namespaces/default/configmaps?dryRun=All", heldConfigMap("probe")))
-		return g.holds()
+	eventually(t, "the webhook is asked about what either front door gets", func() bool {
+		for _, c := range doors {
+			before := g.times()
+			ok(t, c, post("/api/v1/namespaces/default/configmaps?dryRun=All", heldConfigMap("probe")))
+			if g.times() == before {
+				return false
+			}
+		}
+		return true
+	})
+	g.hold()
+	t.Cleanup(func() {
+		_, most := g.counts()
+		t.Logf("%d requests were held at most, with %d seats", most, total)
 	})
 	const workers = 200
 	answers := make(chan cluster.Answer, workers)
