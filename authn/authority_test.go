@@ -117,7 +117,7 @@ func TestUIDsOfCertificates(t *testing.T) {
 		for _, names := range [][]pkix.AttributeTypeAndValue{uid(7), uid("u1", 7)} {
 			got, err := a.Authenticate(t.Context(), services.Credentials{Certificates: ca.issue(t, pkix.Name{CommonName: "jane", ExtraNames: names})})
 			if !services.IsReason(err, services.ReasonUnauthorized) {
-				t.Errorf("%s, %v: %+v, %v", release, names, got.User, err)
+				t.Errorf("%s, %v: %+v, %v", args, names, got.User, err)
 			}
 		}
 	}

@@ -144,7 +144,7 @@ func (h *Handlers) write(ctx context.Context, w *writeRequest) (out stored, err 
 		newest = true
 		return err
 	})
-	if err == races.Err && ctx.Err() != nil { // no time is left for another attempt
+	if races.Lost(err) && !services.IsConflict(err) && ctx.Err() != nil { // no time is left for another attempt
 		err = ctx.Err()
 	}
 	return out, err
