@@ -41,7 +41,11 @@ func deleteOptions(t *testing.T, c *cluster.Cluster) {
 	path := s.in("v1", "configmaps")
 	held := func(options string) []string {
 		s.do(s.created, "POST "+path, plain(`"name":"a","finalizers":["`+holder+`"]`, ""))
-		answer := s.do(http.StatusOK, "DELETE "+path+"/a", options)
+		code := http.StatusOK
+		if options == `{"orphanDependents":false}` {
+			code = http.StatusAccepted
+		}
+		answer := s.do(code, "DELETE "+path+"/a", options)
 		s.do(http.StatusOK, "PATCH "+path+"/a", `{"metadata":{"finalizers":null}}`)
 		return answer.GetFinalizers()
 	}
