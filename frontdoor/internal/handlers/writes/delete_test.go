@@ -50,9 +50,9 @@ func TestDeleteOptions(t *testing.T) {
 func TestDeletingObject(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
 	c.must("POST", configMaps, configMap("a", `,"finalizers":["x.io/a"]`))
-	for query, code := range map[string]int{"?orphanDependents=false": http.StatusAccepted, "": http.StatusOK} {
-		if c.must("DELETE", configMaps+"/a"+query, ""); c.code != code {
-			t.Errorf("%s: status %d, want %d", query, c.code, code)
+	for query, code := range map[string]int64{"?orphanDependents=false": http.StatusAccepted, "": http.StatusOK} {
+		if c.must("DELETE", configMaps+"/a"+query, ""); c.code.Load() != code {
+			t.Errorf("%s: status %d, want %d", query, c.code.Load(), code)
 		}
 	}
 	for body, message := range map[string]string{

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ type client struct {
 	t        testing.TB
 	engine   *typesystem.Engine
 	handlers *Handlers
-	code     int // of the last response
+	code     atomic.Int64 // of the last response
 }
 
 func newClient(t testing.TB, store services.Store, network string) *client {
@@ -95,7 +96,7 @@ func (c *client) bytes(method, path, body string) ([]byte, error) {
 	if err := serve(w, req); err != nil {
 		return nil, err
 	}
-	c.code = w.Code
+	c.code.Store(int64(w.Code))
 	return w.Body.Bytes(), nil
 }
 
