@@ -76,20 +76,7 @@ func TestRequestedLifetime(t *testing.T) {
 		if _, err := s.reconcile(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
-		got, err := api.Resource(requestType).Get(t.Context(), "r", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		encoded, _, _ := unstructured.NestedString(got.Object, "status", "certificate")
-		text, err := base64.StdEncoding.DecodeString(encoded)
-		if err != nil {
-			t.Fatal(err)
-		}
-		block, _ := pem.Decode(text)
-		certificate, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		certificate := published(t, api)
 		if life := certificate.NotAfter.Sub(certificate.NotBefore) - backdate; life != want {
 			t.Errorf("%d s wanted: valid for %v, want %v", wanted, life, want)
 		}
@@ -255,6 +242,14 @@ func TestRetriesLeaveOneRecord(t *testing.T) {
 			t.Errorf("with %d: records %v, at first %v", code, recorded(t, api), first)
 		}
 	}
+	if certificate := published(t, api); certificate.SerialNumber.Text(16) != first[0] {
+		t.Errorf("published %v, recorded %v", certificate.SerialNumber, first)
+	}
+}
+
+// published returns the certificate in the status of the request "r".
+func published(t *testing.T, api *fake.FakeDynamicClient) *x509.Certificate {
+	t.Helper()
 	got, err := api.Resource(requestType).Get(t.Context(), "r", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -266,9 +261,10 @@ func TestRetriesLeaveOneRecord(t *testing.T) {
 	}
 	block, _ := pem.Decode(text)
 	certificate, err := x509.ParseCertificate(block.Bytes)
-	if err != nil || certificate.SerialNumber.Text(16) != first[0] {
-		t.Errorf("published %v, %v, recorded %v", certificate.SerialNumber, err, first)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return certificate
 }
 
 // client is the signer of client certificates.

@@ -4,43 +4,22 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/changes"
 	"github.com/portico-platform/portico/services/kit/etcd/atrest"
 	"github.com/portico-platform/portico/services/kit/kittest/kmsplugin"
-	"github.com/portico-platform/portico/services/kit/run"
-	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )
 
 // sealedBy returns values whose pods a plugin encrypts. Each result has a seed of its own.
 func sealedBy(t *testing.T, plugin *kmsplugin.Plugin) *atrest.Values {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "encryption.yaml")
-	content := "apiVersion: apiserver.config.platform.io/v1\nkind: EncryptionConfiguration\nresources:\n" +
-		"- {resources: [pods], providers: [{kms: {apiVersion: v2, name: a, endpoint: '" + plugin.Endpoint() + "', timeout: 2s}}, {identity: {}}]}\n"
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
-	atrest.Flags(fs)
-	if err := fs.Parse([]string{"--encryption-provider-config=" + path}); err != nil {
-		t.Fatal(err)
-	}
-	values, err := atrest.Use(&run.Node{Flags: fs, Log: slog.New(slog.DiscardHandler), Vocabulary: vocabulary.Platform()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return values
+	return testbed.Encrypted(t, "{kms: {apiVersion: v2, name: a, endpoint: '"+plugin.Endpoint()+"', timeout: 2s}}")
 }
 
 // lines is a log.

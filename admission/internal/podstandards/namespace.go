@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/pod-security-admission/api"
 
-	"github.com/portico-platform/portico/admission/internal/namespaces"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
@@ -50,15 +49,14 @@ func (p Plugin) validateNamespace(ctx context.Context, r *review.Review) error {
 	if err != nil {
 		return err
 	}
-	parse := namespaces.Parser(p.vocabulary)
-	now, err := parse(services.Object{JSON: object})
+	now, err := p.namespaces.Parse(services.Object{JSON: object})
 	if err != nil {
 		return services.BadRequest("the namespace is not readable: %v", err)
 	}
 	levels, wrong := p.levels(now.Labels)
 	var before api.Policy
 	if r.Operation == services.OperationUpdate {
-		was, err := parse(services.Object{JSON: r.OldObject})
+		was, err := p.namespaces.Parse(services.Object{JSON: r.OldObject})
 		if err != nil {
 			return services.BadRequest("the namespace is not readable: %v", err)
 		}
@@ -137,7 +135,8 @@ func (p Plugin) warnOfPods(ctx context.Context, r *review.Review, level api.Leve
 	for _, pod := range pods {
 		checked++
 		if result := p.evaluate(level, pod); !result.Allowed {
-			v, why := found[result.ForbiddenReason()], result.ForbiddenReason()
+			why := result.ForbiddenReason()
+			v := found[why]
 			if v.pods++; v.pods == 1 || pod.Name < v.first {
 				v.first = pod.Name
 			}
@@ -180,7 +179,7 @@ func (p Plugin) pods(ctx context.Context, namespace string) (pods []*corev1.PodT
 	seen := map[string]bool{}
 	list := services.ListRequest{GroupResource: resource.GroupResource{Resource: "pods"}, Namespace: namespace, Read: services.Read{Mode: services.AnyRevision}}
 	for {
-		page, err := p.store.List(ctx, list)
+		page, err := p.namespaces.Store.List(ctx, list)
 		if err != nil {
 			return nil, false, err
 		}

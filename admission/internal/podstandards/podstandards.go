@@ -27,7 +27,6 @@ import (
 // Plugin evaluates pods, templates of pods, and namespaces.
 type Plugin struct {
 	namespaces namespaces.Known
-	store      services.Reader
 	vocabulary vocabulary.Vocabulary
 	config     Config
 	evaluator  policy.Evaluator
@@ -40,7 +39,7 @@ func New(c Config, known namespaces.Known, v vocabulary.Vocabulary, r release.Re
 	if err != nil {
 		panic(err) // the checks are those of the library
 	}
-	return Plugin{namespaces: known, store: known.Store, vocabulary: v, config: c, evaluator: evaluator}
+	return Plugin{namespaces: known, vocabulary: v, config: c, evaluator: evaluator}
 }
 
 // templates are the types whose objects have a template of pods, by group in short form.
@@ -152,15 +151,24 @@ func (p Plugin) apply(r *review.Review, levels api.Policy, pod *corev1.PodTempla
 	if isPod(r) {
 		p.annotate(r, api.EnforcedPolicyAnnotationKey, levels.Enforce.String())
 	}
-	if result := p.evaluate(levels.Audit, pod); !result.Allowed {
+	known := map[api.LevelVersion]policy.AggregateCheckResult{} // often they are the same
+	evaluate := func(level api.LevelVersion) policy.AggregateCheckResult {
+		result, ok := known[level]
+		if !ok {
+			result = p.evaluate(level, pod)
+			known[level] = result
+		}
+		return result
+	}
+	if result := evaluate(levels.Audit); !result.Allowed {
 		p.annotate(r, api.AuditViolationsAnnotationKey, fmt.Sprintf("would violate PodSecurity %q: %s", levels.Audit, result.ForbiddenDetail()))
 	}
 	if isPod(r) {
-		if result := p.evaluate(levels.Enforce, pod); !result.Allowed {
+		if result := evaluate(levels.Enforce); !result.Allowed {
 			return r.Forbid("violates PodSecurity %q: %s", levels.Enforce, result.ForbiddenDetail())
 		}
 	}
-	if result := p.evaluate(levels.Warn, pod); !result.Allowed {
+	if result := evaluate(levels.Warn); !result.Allowed {
 		r.Warn(fmt.Sprintf("would violate PodSecurity %q: %s", levels.Warn, result.ForbiddenDetail()))
 	}
 	return nil

@@ -69,12 +69,16 @@ func readAuthorities(dir string) (all []*x509.Certificate, err error) {
 
 // identity examines one certificate, and returns 1 when it is good.
 func (e *examination) identity(path string, authorities []*x509.Certificate) int {
-	cert, err := readCertificate(path)
+	var cert *x509.Certificate
+	content, err := os.ReadFile(path)
+	if err == nil {
+		cert, err = parse(content)
+	}
 	if err != nil {
 		e.bad(Finding{Fail, "pki", path, err.Error(), "portico pki issue NAME --replace"})
 		return 0
 	}
-	signed := e.signed(path, cert, authorities)
+	signed := signedBy(authorities, cert, content)
 	key := strings.TrimSuffix(path, ".crt") + ".key"
 	left := cert.NotAfter.Sub(e.now())
 	switch {
@@ -96,16 +100,14 @@ func (e *examination) identity(path string, authorities []*x509.Certificate) int
 	return 0
 }
 
-// signed reports whether one of the authorities has signed a certificate, directly or by an intermediate
-// in its file, as authorities of others do.
-func (e *examination) signed(path string, cert *x509.Certificate, authorities []*x509.Certificate) bool {
+// signedBy reports whether one of the authorities has signed a certificate, directly or by an
+// intermediate in the content of its file, as authorities of others do.
+func signedBy(authorities []*x509.Certificate, cert *x509.Certificate, content []byte) bool {
 	roots, intermediates := x509.NewCertPool(), x509.NewCertPool()
 	for _, a := range authorities {
 		roots.AddCert(a)
 	}
-	if content, err := os.ReadFile(path); err == nil { // it could be read before
-		intermediates.AppendCertsFromPEM(content)
-	}
+	intermediates.AppendCertsFromPEM(content)
 	// Its end has a finding of its own.
 	_, err := cert.Verify(x509.VerifyOptions{Roots: roots, Intermediates: intermediates, CurrentTime: cert.NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 	return err == nil

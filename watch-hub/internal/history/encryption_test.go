@@ -4,18 +4,12 @@ import (
 	"encoding/base64"
 	"errors"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/spf13/pflag"
-
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/etcd/atrest"
-	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/resource"
-	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )
 
@@ -26,22 +20,7 @@ func sealed(t *testing.T, names ...string) *atrest.Values {
 	for _, name := range names {
 		keys = append(keys, "{name: "+name+", secret: "+base64.StdEncoding.EncodeToString([]byte(strings.Repeat(name, 32)))+"}")
 	}
-	path := filepath.Join(t.TempDir(), "encryption.yaml")
-	content := "apiVersion: apiserver.config.platform.io/v1\nkind: EncryptionConfiguration\nresources:\n" +
-		"- {resources: [pods], providers: [{aesgcm: {keys: [" + strings.Join(keys, ", ") + "]}}, {identity: {}}]}\n"
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
-	atrest.Flags(fs)
-	if err := fs.Parse([]string{"--encryption-provider-config=" + path}); err != nil {
-		t.Fatal(err)
-	}
-	values, err := atrest.Use(&run.Node{Flags: fs, Log: slog.New(slog.DiscardHandler), Vocabulary: vocabulary.Platform()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return values
+	return testbed.Encrypted(t, "{aesgcm: {keys: ["+strings.Join(keys, ", ")+"]}}")
 }
 
 func TestEncryptedHistory(t *testing.T) { onBoth(t, testEncryptedHistory) }
