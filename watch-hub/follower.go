@@ -156,7 +156,6 @@ func (f *follower) followAlways(ctx context.Context) {
 var (
 	errWatchEnded = errors.New("etcd ended the watch")
 	errNewEpoch   = errors.New("etcd's history was replaced")
-	errNoProgress = errors.New("the member of etcd that serves the watch does not proceed, although others do")
 )
 
 // follow moves changes from etcd into the window and onto the bus.

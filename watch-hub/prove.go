@@ -4,14 +4,11 @@ import (
 	"context"
 	"time"
 
+	"github.com/portico-platform/portico/services/kit/etcd"
 	"github.com/portico-platform/portico/services/kit/etcd/epoch"
 	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/watch-hub/internal/history"
 )
-
-// stuckAfter is how long the watch may make no progress while etcd has a newer revision. It doubles with
-// each watch that made none, up to most, in case that etcd needs longer for its first response.
-const stuckAfter, mostStuck = 3 * time.Second, 24 * time.Second
 
 // prover receives what prove finds.
 type prover struct {
@@ -20,12 +17,11 @@ type prover struct {
 }
 
 // prove reads the epoch and the revision periodically until the epoch has changed. It ends the watch if
-// that makes no progress although etcd has a newer revision: a member whose disk hangs keeps its
-// connections and knows the leader, so that nothing else ends the watch.
+// that makes no progress although etcd has a newer revision.
 func (f *follower) prove(ctx context.Context, of epoch.Epoch, to prover) {
 	_, before := f.window.Span()
 	behind := time.Now() // since when etcd is ahead, or the time of the last progress
-	patience := min(stuckAfter<<min(f.stuck, 10), mostStuck)
+	patience := etcd.Patience(f.stuck)
 	for retry.Pause(ctx, progressEvery) {
 		// The watch breaks too if etcd does not respond.
 		now, revision, err := f.keeper.Read(ctx)
@@ -39,12 +35,12 @@ func (f *follower) prove(ctx context.Context, of epoch.Epoch, to prover) {
 		_, through := f.window.Span()
 		switch {
 		case through > before:
-			before, behind, patience, f.stuck = through, time.Now(), stuckAfter, 0
+			before, behind, patience, f.stuck = through, time.Now(), etcd.Patience(0), 0
 		case revision <= through:
 			behind = time.Now()
 		case time.Since(behind) >= patience:
 			f.stuck++
-			to.end(errNoProgress)
+			to.end(etcd.ErrNoProgress)
 			return
 		}
 		select {

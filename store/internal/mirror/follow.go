@@ -209,7 +209,7 @@ func (m *Mirror) watch(ctx context.Context, from int64) error {
 			m.apply(changes, response.Events[len(changes)-1].Kv.ModRevision)
 		}
 	}
-	if err := context.Cause(ctx); errors.Is(err, errNoProgress) {
+	if err := context.Cause(ctx); errors.Is(err, etcd.ErrNoProgress) {
 		return err
 	}
 	return errors.New("etcd ended the watch")

@@ -5,23 +5,15 @@ import (
 	"errors"
 	"time"
 
+	"github.com/portico-platform/portico/services/kit/etcd"
 	"github.com/portico-platform/portico/services/kit/retry"
 )
 
-const (
-	// stuckAfter is how long the watch may make no progress while etcd has a newer revision. It doubles
-	// with each watch that made none, up to most, in case that etcd needs longer for its first response.
-	stuckAfter, mostStuck = 3 * time.Second, 24 * time.Second
-	// lookEvery is the interval at which the revisions of the mirror and of etcd are compared.
-	lookEvery = 500 * time.Millisecond
-)
+// lookEvery is the interval at which the revisions of the mirror and of etcd are compared.
+const lookEvery = 500 * time.Millisecond
 
-// errNoProgress is the cause of the end of a watch that does not proceed although etcd does.
-var errNoProgress = errors.New("the member of etcd that serves the watch does not proceed, although others do")
-
-// requireProgress ends the watch with errNoProgress if the mirror does not proceed although etcd has a
-// newer revision. A member whose disk hangs keeps its connections and knows the leader, so that nothing
-// else ends the watch; the client opens the next one at another member.
+// requireProgress ends the watch with ErrNoProgress if the mirror does not proceed although etcd has a
+// newer revision.
 func (m *Mirror) requireProgress(ctx context.Context, end context.CancelCauseFunc) {
 	for retry.Pause(ctx, lookEvery) {
 		before, newest, patience := m.position()
@@ -37,7 +29,7 @@ func (m *Mirror) requireProgress(ctx context.Context, end context.CancelCauseFun
 			m.mu.Lock()
 			m.stuck++
 			m.mu.Unlock()
-			end(errNoProgress)
+			end(etcd.ErrNoProgress)
 			return
 		}
 	}
@@ -47,7 +39,7 @@ func (m *Mirror) requireProgress(ctx context.Context, end context.CancelCauseFun
 func (m *Mirror) position() (revision, newest int64, patience time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.revision, m.newest, min(stuckAfter<<min(m.stuck, 10), mostStuck)
+	return m.revision, m.newest, etcd.Patience(m.stuck)
 }
 
 // moved records progress, which is also a sign of etcd: a member alone makes none. The caller holds mu.
