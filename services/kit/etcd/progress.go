@@ -10,10 +10,15 @@ import (
 // watch. The client opens the next one at another member.
 var ErrNoProgress = errors.New("the member of etcd that serves the watch does not proceed, although others do")
 
-// stuckAfter is how long a watch may make no progress, and mostStuck the most of it.
-const stuckAfter, mostStuck = 3 * time.Second, 24 * time.Second
+const (
+	// stuckAfter is how long a watch may make no progress, and mostStuck the most of it.
+	stuckAfter, mostStuck = 3 * time.Second, 24 * time.Second
+	// equalTries is after how many watches that time doubles: other requests take turns too, so that
+	// several watches in a row may go to the same member.
+	equalTries = 3
+)
 
-// Patience returns how long a watch may make no progress while etcd has a newer revision. It doubles
-// with each watch before it, in a row, that made none, in case that etcd needs longer for its first
+// Patience returns how long a watch may make no progress while etcd has a newer revision. It grows
+// with the watches before it, in a row, that made none, in case that etcd needs longer for its first
 // response.
-func Patience(stuck int) time.Duration { return min(stuckAfter<<min(stuck, 10), mostStuck) }
+func Patience(stuck int) time.Duration { return min(stuckAfter<<min(stuck/equalTries, 10), mostStuck) }
