@@ -88,12 +88,12 @@ func connect(n *run.Node, flag, name string, servers []string) (*clientv3.Client
 	if err != nil {
 		return nil, err
 	}
-	client, err := clientv3.New(clientv3.Config{
+	client, err := Connect(clientv3.Config{
 		Endpoints: servers, TLS: secured, Logger: zap.NewNop(),
 		DialKeepAliveTime: keepaliveEvery, DialKeepAliveTimeout: keepaliveWait, PermitWithoutStream: true,
 		MaxCallSendMsgSize: maxRequest, MaxCallRecvMsgSize: maxAnswer,
 		DialOptions: DialOptions(),
-	})
+	}, n.Log)
 	if err != nil {
 		return nil, run.Usagef("--%s: %v", flag, err)
 	}

@@ -12,14 +12,14 @@ import (
 
 const deadline = 20 * time.Second
 
-// members answers each Get as the next of its functions does, round robin.
-type members struct {
+// scripted answers each Get as the next of its functions does, round robin.
+type scripted struct {
 	clientv3.KV
 	gets  []func(context.Context) error
 	calls atomic.Int64
 }
 
-func (m *members) Get(ctx context.Context, _ string, _ ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+func (m *scripted) Get(ctx context.Context, _ string, _ ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	n := m.calls.Add(1) - 1
 	if err := m.gets[int(n)%len(m.gets)](ctx); err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func (m *members) Get(ctx context.Context, _ string, _ ...clientv3.OpOption) (*c
 	return &clientv3.GetResponse{Count: n}, nil
 }
 
-func (m *members) hedged(endpoints int) clientv3.KV {
+func (m *scripted) hedged(endpoints int) clientv3.KV {
 	return hedged{m, func() []string { return make([]string, endpoints) }}
 }
 
@@ -43,7 +43,7 @@ var errRefused = errors.New("refused")
 func refuse(context.Context) error { return errRefused }
 
 func TestAHungMemberDoesNotDelayReads(t *testing.T) {
-	m := &members{gets: []func(context.Context) error{hang, respond}}
+	m := &scripted{gets: []func(context.Context) error{hang, respond}}
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
 	answer, err := m.hedged(2).Get(ctx, "key")
@@ -53,7 +53,7 @@ func TestAHungMemberDoesNotDelayReads(t *testing.T) {
 }
 
 func TestAllMembersHang(t *testing.T) {
-	m := &members{gets: []func(context.Context) error{hang}}
+	m := &scripted{gets: []func(context.Context) error{hang}}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*maxReads*hedgeAfter)
 	defer cancel()
 	if _, err := m.hedged(2).Get(ctx, "key"); !errors.Is(err, context.DeadlineExceeded) {
@@ -65,7 +65,7 @@ func TestAllMembersHang(t *testing.T) {
 }
 
 func TestErrorsAreNotHedged(t *testing.T) {
-	m := &members{gets: []func(context.Context) error{refuse, respond}}
+	m := &scripted{gets: []func(context.Context) error{refuse, respond}}
 	if _, err := m.hedged(2).Get(t.Context(), "key"); !errors.Is(err, errRefused) {
 		t.Errorf("got %v", err)
 	}
@@ -75,7 +75,7 @@ func TestErrorsAreNotHedged(t *testing.T) {
 // accumulate while it hangs.
 func TestOneEndpointIsAskedOnce(t *testing.T) {
 	for endpoints := range 2 {
-		m := &members{gets: []func(context.Context) error{hang, respond}}
+		m := &scripted{gets: []func(context.Context) error{hang, respond}}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*hedgeAfter)
 		_, err := m.hedged(endpoints).Get(ctx, "key")
 		cancel()
