@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -13,8 +14,8 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// restFactor is the ratio of the pause after compiling an index to the time that
-// compiling took: a flood of new bindings costs at most a fifth of one core.
+// restFactor is the ratio of the pause after changing the index to the time that
+// this took: a flood of new bindings costs at most a fifth of one core.
 const restFactor = 4
 
 // catchUpTimeout bounds how long a denial is delayed until the index includes
@@ -27,19 +28,24 @@ type roleBased struct {
 	store    services.Reader
 	current  atomic.Pointer[view]
 	changed  chan struct{}
-	ready    chan struct{}                     // closed when the first index is compiled
+	ready    chan struct{}                     // closed when there is a first index
 	roles    [2]*changes.Mirror[*rbac.Role]    // ClusterRoles, Roles
 	bindings [2]*changes.Mirror[*rbac.Binding] // likewise
+	backlog  backlog                           // of the goroutine of compile
 }
 
-// view is the compiled policy.
+// view is the policy that decides.
 type view struct {
 	*rbac.Index
-	from     [4]state
-	replaced chan struct{} // closed when there is a newer one
+	roles    [2]changes.View[*rbac.Role]    // contents of the mirrors that it includes
+	bindings [2]changes.View[*rbac.Binding] // likewise, except for changes that wait
+	from     [4]state                       // their states
+	behind   map[string]bool                // namespaces, or "" for the cluster, where changes of bindings wait
+	settled  [4]state                       // their states when no change waited
+	replaced chan struct{}                  // closed when there is a newer one
 }
 
-// state is a mirror's state that a view was compiled from, or a newer one of the same
+// state is a mirror's state that a view includes, or a newer one of the same
 // objects: the revision that it has reached, and the one since which its objects are the same.
 type state struct{ revision, changed int64 }
 
@@ -52,12 +58,17 @@ func (a *roleBased) states() (now [4]state) {
 	return now
 }
 
-// reached returns the revision through which a view includes every role and binding.
-func (a *roleBased) reached(v *view) int64 {
+// reached returns the revision through which a view includes every role and binding that counts in
+// some namespaces. Those of the cluster count in each.
+func (a *roleBased) reached(v *view, namespaces ...string) int64 {
+	from := v.from
+	if v.behind[""] || slices.ContainsFunc(namespaces, func(n string) bool { return v.behind[n] }) {
+		from = v.settled
+	}
 	least := int64(math.MaxInt64)
 	for i, now := range a.states() {
-		if now.changed > v.from[i].changed {
-			now = v.from[i]
+		if now.changed > from[i].changed {
+			now = from[i]
 		}
 		least = min(least, now.revision)
 	}
@@ -90,7 +101,7 @@ func mirror[T any](s sources, name string, parse func(services.Object) (T, error
 	})
 }
 
-// wake triggers the compilation of a new view.
+// wake triggers the derivation of a new view.
 func (a *roleBased) wake() {
 	select {
 	case a.changed <- struct{}{}:
@@ -114,12 +125,15 @@ func (a *roleBased) compile(ctx context.Context) error {
 	}
 	for {
 		began := time.Now()
-		a.renew()
+		more := a.renew()
 		rest := time.NewTimer(restFactor * time.Since(began))
 		select {
 		case <-rest.C:
 		case <-ctx.Done():
 			return nil
+		}
+		if more {
+			continue
 		}
 		select {
 		case <-a.changed:
@@ -129,17 +143,36 @@ func (a *roleBased) compile(ctx context.Context) error {
 	}
 }
 
-// renew compiles what the mirrors hold now.
-func (a *roleBased) renew() {
-	from := a.states()
-	roles := append(a.roles[0].List(""), a.roles[1].List("")...)
-	bindings := append(a.bindings[0].List(""), a.bindings[1].List("")...)
-	old := a.current.Swap(&view{Index: rbac.Compile(roles, bindings), from: from, replaced: make(chan struct{})})
+// renew derives a view from the present one and what has changed in the mirrors. It reports whether
+// some of it waits.
+func (a *roleBased) renew() (more bool) {
+	old, cost := a.current.Load(), roundCost
 	if old == nil {
-		close(a.ready)
-		return
+		old, cost = &view{Index: &rbac.Index{}}, math.MaxInt
 	}
-	close(old.replaced)
+	next := &view{settled: old.settled, replaced: make(chan struct{})}
+	var roles []rbac.Change[rbac.Role]
+	for i := range next.roles {
+		next.roles[i], next.bindings[i] = a.roles[i].Now(), a.bindings[i].Now()
+		next.from[i].revision, next.from[i].changed = next.roles[i].Reached()
+		next.from[2+i].revision, next.from[2+i].changed = next.bindings[i].Reached()
+		changes.Difference(old.roles[i], next.roles[i], func(was, is *rbac.Role) {
+			roles = append(roles, rbac.Change[rbac.Role]{Was: was, Is: is})
+		})
+		changes.Difference(old.bindings[i], next.bindings[i], a.backlog.add)
+	}
+	next.Index = old.Update(roles, a.backlog.take(cost))
+	next.behind = a.backlog.namespaces()
+	if next.behind == nil {
+		next.settled = next.from
+	}
+	a.current.Store(next)
+	if old.replaced == nil {
+		close(a.ready)
+	} else {
+		close(old.replaced)
+	}
+	return next.behind != nil
 }
 
 // Authorize implements services.Authz. It allows by the current index, and denies only
@@ -151,7 +184,7 @@ func (a *roleBased) Authorize(ctx context.Context, q services.Attributes) (servi
 	if decision.Allowed {
 		return decision, nil
 	}
-	if newer := a.catchUp(ctx, now); newer != now {
+	if newer := a.catchUp(ctx, now, q.Namespace); newer != now {
 		return a.decide(newer, q), nil
 	}
 	return decision, nil
@@ -168,7 +201,7 @@ func (a *roleBased) AuthorizeBatch(ctx context.Context, requests []services.Attr
 		results[i].Decision = a.decide(now, q)
 		if !results[i].Allowed && !caughtUp {
 			caughtUp = true
-			if newer := a.catchUp(ctx, now); newer != now {
+			if newer := a.catchUp(ctx, now, namespaces(requests)...); newer != now {
 				now = newer
 				results[i].Decision = a.decide(now, q)
 			}
@@ -177,20 +210,28 @@ func (a *roleBased) AuthorizeBatch(ctx context.Context, requests []services.Attr
 	return results, nil
 }
 
+func namespaces(of []services.Attributes) []string {
+	list := make([]string, len(of))
+	for i := range of {
+		list[i] = of[i].Namespace
+	}
+	return list
+}
+
 // decide decides by a view, with the revision until which the decision is right.
 func (a *roleBased) decide(v *view, q services.Attributes) services.Decision {
 	decision := v.Authorize(q)
-	decision.Revision = a.reached(v)
+	decision.Revision = a.reached(v, q.Namespace)
 	return decision
 }
 
-// catchUp returns a view that includes everything stored so far. If that takes too
-// long, it returns the newest one.
-func (a *roleBased) catchUp(ctx context.Context, now *view) *view {
+// catchUp returns a view that includes everything stored so far that counts in some namespaces. If
+// that takes too long, it returns the newest one.
+func (a *roleBased) catchUp(ctx context.Context, now *view, namespaces ...string) *view {
 	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
 	defer cancel()
 	revision, err := a.store.Revision(ctx, resource.GroupResource{})
-	if err != nil || a.reached(now) >= revision {
+	if err != nil || a.reached(now, namespaces...) >= revision {
 		return now
 	}
 	for _, waitFor := range []func(context.Context, int64) error{
@@ -202,7 +243,7 @@ func (a *roleBased) catchUp(ctx context.Context, now *view) *view {
 	}
 	for {
 		now = a.current.Load()
-		if a.reached(now) >= revision {
+		if a.reached(now, namespaces...) >= revision {
 			return now
 		}
 		select {

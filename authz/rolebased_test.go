@@ -3,6 +3,7 @@ package authz
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,6 +91,68 @@ func TestRevokedGrantsEnd(t *testing.T) {
 		case <-before.replaced:
 		case <-time.After(10 * time.Second):
 			t.Fatal("the grant never ended")
+		}
+	}
+}
+
+// TestLargeBindingsDelayOnlyTheirNamespace: while large bindings of one namespace wait for the index, a
+// revocation in another is complete after one round, and decisions there name its revision.
+func TestLargeBindingsDelayOnlyTheirNamespace(t *testing.T) {
+	bindings := resource.GroupResource{Group: group, Resource: "rolebindings"}
+	cluster := fake.New(t)
+	put(t, cluster, "clusterroles", `{metadata: {name: reader}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}`)
+	put(t, cluster, "rolebindings", `{metadata: {name: readers, namespace: other}, roleRef: {kind: ClusterRole, name: reader}, subjects: [{kind: User, name: jane}]}`)
+	a := newRoleBased(sources{changes: cluster.Source(), store: cluster, group: group})
+	loops := a.loops()
+	for _, loop := range loops[:len(loops)-1] { // the test makes the rounds
+		go func() { _ = loop(t.Context()) }()
+	}
+	mirrors := [](<-chan struct{}){a.roles[0].Ready(), a.roles[1].Ready(), a.bindings[0].Ready(), a.bindings[1].Ready()}
+	for _, ready := range mirrors {
+		<-ready
+	}
+	a.renew()
+	in := func(namespace, user string) services.Decision {
+		q := ask(user)
+		q.Namespace = namespace
+		return a.decide(a.current.Load(), q)
+	}
+	if !in("other", "jane").Allowed {
+		t.Fatal("not allowed at first")
+	}
+	const large = 5
+	for i := range large {
+		subjects := strings.Repeat(",{kind: User, name: user}", 2) + fmt.Sprintf(",{kind: User, name: large%d}", i)
+		for k := range roundCost {
+			subjects += fmt.Sprintf(",{kind: User, name: u%d}", k)
+		}
+		put(t, cluster, "rolebindings", fmt.Sprintf(`{metadata: {name: large%d, namespace: large}, roleRef: {kind: ClusterRole, name: reader}, subjects: [%s]}`, i, subjects[1:]))
+	}
+	removed := cluster.Delete(resource.Key{GroupResource: bindings, Namespace: "other", Name: "readers"})
+	for i := range a.roles {
+		if a.roles[i].WaitFor(t.Context(), removed) != nil || a.bindings[i].WaitFor(t.Context(), removed) != nil {
+			t.Fatal("the mirrors do not follow")
+		}
+	}
+	if more := a.renew(); !more {
+		t.Error("all in one round")
+	}
+	if d := in("other", "jane"); d.Allowed || d.Revision < removed {
+		t.Errorf("after one round, at %d: %+v", removed, d)
+	}
+	if d := in("large", "nobody"); d.Revision >= removed {
+		t.Errorf("a decision by a part of the policy names revision %d", d.Revision)
+	}
+	rounds := 1
+	for a.renew() {
+		rounds++
+	}
+	if rounds != large-1 {
+		t.Errorf("%d more rounds", rounds)
+	}
+	for i := range large {
+		if d := in("large", fmt.Sprintf("large%d", i)); !d.Allowed || d.Revision < removed {
+			t.Errorf("at last: %+v", d)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tidwall/btree"
+
 	"github.com/portico-platform/portico/services"
 )
 
@@ -11,14 +13,14 @@ import (
 func (x *Index) Authorize(a services.Attributes) services.Decision {
 	q := newQuestion(a)
 	var decision services.Decision
-	x.visit(a.User, a.Namespace, func(_ string, g grant) bool {
-		rules, ok := x.rules[g.role]
+	x.visit(a.User, a.Namespace, func(g *grant) bool {
+		rules, ok := x.rules(g.binding.role)
 		if !ok {
-			decision.EvaluationError = missing(g.role)
+			decision.EvaluationError = missing(g.binding.role)
 		}
-		for i := range rules {
-			if rules[i].allows(&q) {
-				decision = services.Decision{Allowed: true, Reason: g.reason, AnyName: len(rules[i].ResourceNames) == 0, Rule: rules[i].String()}
+		for _, rule := range rules {
+			if rule.allows(&q) {
+				decision = services.Decision{Allowed: true, Reason: "RBAC: allowed by " + g.reason(), AnyName: len(rule.ResourceNames) == 0, Rule: rule.String()}
 				return false
 			}
 		}
@@ -33,12 +35,12 @@ func (x *Index) Authorize(a services.Attributes) services.Decision {
 // AuthorizeByRole decides one request by the rules of a role, whoever holds it.
 func (x *Index) AuthorizeByRole(role Ref, a services.Attributes) services.Decision {
 	q := newQuestion(a)
-	rules, ok := x.rules[role]
+	rules, ok := x.rules(role)
 	if !ok {
 		return services.Decision{EvaluationError: missing(role)}
 	}
-	for i := range rules {
-		if rules[i].allows(&q) {
+	for _, rule := range rules {
+		if rule.allows(&q) {
 			return services.Decision{Allowed: true, Reason: "NODE: allowed by the rules of " + role.Name}
 		}
 	}
@@ -48,14 +50,14 @@ func (x *Index) AuthorizeByRole(role Ref, a services.Attributes) services.Decisi
 // Rules lists everything that a user may do in a namespace.
 func (x *Index) Rules(r services.RulesRequest) services.Rules {
 	var answer services.Rules
-	x.visit(r.User, r.Namespace, func(namespace string, g grant) bool {
-		rules, ok := x.rules[g.role]
+	x.visit(r.User, r.Namespace, func(g *grant) bool {
+		rules, ok := x.rules(g.binding.role)
 		if !ok {
-			answer.Incomplete, answer.EvaluationError = true, missing(g.role)
+			answer.Incomplete, answer.EvaluationError = true, missing(g.binding.role)
 		}
 		for _, rule := range rules {
 			// Paths can only be granted cluster-wide.
-			list(rule, namespace == "", &answer)
+			list(rule, g.binding.namespace == "", &answer)
 		}
 		return true
 	})
@@ -63,7 +65,7 @@ func (x *Index) Rules(r services.RulesRequest) services.Rules {
 }
 
 // list adds one rule of a role to an answer.
-func list(r Rule, paths bool, into *services.Rules) {
+func list(r *Rule, paths bool, into *services.Rules) {
 	if len(r.Resources) > 0 {
 		into.Resource = append(into.Resource, services.ResourceRule{
 			Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames})
@@ -73,22 +75,25 @@ func list(r Rule, paths bool, into *services.Rules) {
 	}
 }
 
-// visitor is called with one grant and its scope; it returns false to stop.
-type visitor func(namespace string, g grant) bool
+// visitor is called with one grant; it returns false to stop.
+type visitor func(*grant) bool
 
 // visit visits the grants of a user in the cluster and in a namespace.
 func (x *Index) visit(u services.UserInfo, namespace string, see visitor) {
-	if x.visitIn(u, "", see) && namespace != "" {
-		x.visitIn(u, namespace, see)
+	if x.cluster.visit(u, see) && namespace != "" {
+		x.scope(namespace).visit(u, see)
 	}
 }
 
-func (x *Index) visitIn(u services.UserInfo, namespace string, see visitor) bool {
-	if !x.visitHolder(holder{namespace, false, u.Name}, see) {
+func (s *scope) visit(u services.UserInfo, see visitor) bool {
+	if s == nil {
+		return true
+	}
+	if !visitHolder(s.users, u.Name, see) {
 		return false
 	}
 	for _, group := range u.Groups {
-		if !x.visitHolder(holder{namespace, true, group}, see) {
+		if !visitHolder(s.groups, group, see) {
 			return false
 		}
 	}
@@ -97,16 +102,12 @@ func (x *Index) visitIn(u services.UserInfo, namespace string, see visitor) bool
 	if u.Name == services.UserAnonymous || slices.Contains(u.Groups, services.GroupUnauthenticated) {
 		return true
 	}
-	return x.visitHolder(holder{namespace, false, wildcard}, see) && x.visitHolder(holder{namespace, true, wildcard}, see)
+	return visitHolder(s.users, wildcard, see) && visitHolder(s.groups, wildcard, see)
 }
 
-func (x *Index) visitHolder(h holder, see visitor) bool {
-	for _, g := range x.grants[h] {
-		if !see(h.namespace, g) {
-			return false
-		}
-	}
-	return true
+func visitHolder(of *btree.Map[string, held], name string, see visitor) bool {
+	found, ok := of.Get(name)
+	return !ok || found.visit(see)
 }
 
 func missing(role Ref) string {

@@ -9,8 +9,15 @@ import (
 // maxRuleText bounds the description of a rule, in bytes: whoever writes a role chooses its size.
 const maxRuleText = 500
 
-// String describes the rule.
-func (r *Rule) String() string { return r.text }
+// String describes the rule. The text is composed at the first call.
+func (r *Rule) String() string {
+	if text := r.text.Load(); text != nil {
+		return *text
+	}
+	text := r.describe()
+	r.text.Store(&text)
+	return text
+}
 
 func (r *Rule) describe() string {
 	list := func(values []string) string { return "[" + strings.Join(values, " ") + "]" }
@@ -35,13 +42,13 @@ func (r *Rule) describe() string {
 func (x *Index) nearest(q *question) string {
 	var best *Rule
 	var lacking []string
-	var by string
-	x.visit(q.User, q.Namespace, func(_ string, g grant) bool {
-		rules := x.rules[g.role]
-		for i := range rules {
-			lacks := rules[i].lacks(q)
+	var by *grant
+	x.visit(q.User, q.Namespace, func(g *grant) bool {
+		rules, _ := x.rules(g.binding.role)
+		for _, rule := range rules {
+			lacks := rule.lacks(q)
 			if lacks != nil && (best == nil || len(lacks) < len(lacking)) {
-				best, lacking, by = &rules[i], lacks, g.reason
+				best, lacking, by = rule, lacks, g
 			}
 		}
 		return true
@@ -49,9 +56,7 @@ func (x *Index) nearest(q *question) string {
 	if best == nil {
 		return ""
 	}
-	// The reason of a grant says that it allows.
-	_, by, _ = strings.Cut(by, "allowed by ")
-	return fmt.Sprintf("%s: %s does not cover the %s", by, best, strings.Join(lacking, " and the "))
+	return fmt.Sprintf("%s: %s does not cover the %s", by.reason(), best, strings.Join(lacking, " and the "))
 }
 
 // lacks returns what of a request a rule does not cover that covers its resource or path; nil for

@@ -3,6 +3,9 @@ package rbac
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -10,7 +13,7 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// Ref names a role. Namespace is empty for a ClusterRole.
+// Ref names a role or binding. Namespace is empty for those of the cluster.
 type Ref struct{ Namespace, Name string }
 
 // Rule is a stored PolicyRule.
@@ -21,14 +24,14 @@ type Rule struct {
 	ResourceNames   []string `json:"resourceNames"`
 	NonResourceURLs []string `json:"nonResourceURLs"`
 
-	text string // see String
+	text atomic.Pointer[string] // see String
 }
 
 // Role is the part of a Role or ClusterRole that decides.
 type Role struct {
 	ref    Ref
 	labels labels.Set
-	rules  []Rule
+	rules  []*Rule
 	// aggregates selects the cluster roles whose rules this one includes.
 	aggregates []labels.Selector
 }
@@ -44,10 +47,10 @@ func ParseRole(o services.Object) (*Role, error) {
 	if err := json.Unmarshal(o.JSON, &stored); err != nil {
 		return nil, err
 	}
+	role := &Role{ref: Ref{o.Key.Namespace, o.Key.Name}, labels: o.Labels, rules: make([]*Rule, len(stored.Rules))}
 	for i := range stored.Rules {
-		stored.Rules[i].text = stored.Rules[i].describe()
+		role.rules[i] = &stored.Rules[i]
 	}
-	role := &Role{ref: Ref{o.Key.Namespace, o.Key.Name}, labels: o.Labels, rules: stored.Rules}
 	for i := range stored.AggregationRule.ClusterRoleSelectors {
 		selector, err := metav1.LabelSelectorAsSelector(&stored.AggregationRule.ClusterRoleSelectors[i])
 		if err != nil {
@@ -70,9 +73,28 @@ func (r *Role) selects(other *Role) bool {
 
 // Binding is the part of a RoleBinding or ClusterRoleBinding that decides.
 type Binding struct {
-	role    Ref
-	holders []holder
-	reasons []string // one per holder
+	namespace, name string
+	roleKind        string
+	role            Ref
+	grants          []grant // sorted, one for each holder
+}
+
+// grant is what one binding grants to one of its subjects.
+type grant struct {
+	holder
+	binding *Binding
+	subject subject
+}
+
+// Key names the binding. Its namespace is empty for a ClusterRoleBinding.
+func (b *Binding) Key() Ref { return Ref{b.namespace, b.name} }
+
+// Grants returns the number of subjects of a binding, which may be nil.
+func (b *Binding) Grants() int {
+	if b == nil {
+		return 0
+	}
+	return len(b.grants)
 }
 
 type subject struct {
@@ -90,7 +112,7 @@ func ParseBinding(o services.Object) (*Binding, error) {
 	if err := json.Unmarshal(o.JSON, &stored); err != nil {
 		return nil, err
 	}
-	binding := &Binding{role: Ref{Name: stored.RoleRef.Name}}
+	binding := &Binding{namespace: o.Key.Namespace, name: o.Key.Name, roleKind: stored.RoleRef.Kind, role: Ref{Name: stored.RoleRef.Name}}
 	switch stored.RoleRef.Kind {
 	case "ClusterRole":
 	case "Role":
@@ -98,26 +120,36 @@ func ParseBinding(o services.Object) (*Binding, error) {
 	default:
 		return nil, fmt.Errorf("roleRef of unknown kind %q", stored.RoleRef.Kind)
 	}
-	what := fmt.Sprintf("ClusterRoleBinding %q", o.Key.Name)
-	if o.Key.Namespace != "" {
-		what = fmt.Sprintf("RoleBinding %q", o.Key.Name+"/"+o.Key.Namespace)
-	}
+	grants := make([]grant, 0, len(stored.Subjects))
 	for _, s := range stored.Subjects {
-		h, who := s.holder(o.Key.Namespace)
-		binding.holders = append(binding.holders, h)
-		binding.reasons = append(binding.reasons,
-			fmt.Sprintf("RBAC: allowed by %s of %s %q to %s %q", what, stored.RoleRef.Kind, stored.RoleRef.Name, s.Kind, who))
+		grants = append(grants, grant{holder: s.holder(), binding: binding, subject: s})
 	}
+	slices.SortStableFunc(grants, func(a, b grant) int { return a.holder.compare(b.holder) })
+	binding.grants = slices.CompactFunc(grants, func(a, b grant) bool { return a.holder == b.holder })
 	return binding, nil
 }
 
-// holder returns the subject of a binding in a namespace, and its name for messages.
-func (s subject) holder(namespace string) (h holder, who string) {
+// holder returns who a subject is.
+func (s *subject) holder() holder {
 	switch s.Kind {
 	case "Group":
-		return holder{namespace, true, s.Name}, s.Name
+		return holder{true, s.Name}
 	case "ServiceAccount":
-		return holder{namespace, false, services.UserServiceAccountStart + s.Namespace + ":" + s.Name}, s.Name + "/" + s.Namespace
+		return holder{false, services.UserServiceAccountStart + s.Namespace + ":" + s.Name}
 	}
-	return holder{namespace, false, s.Name}, s.Name
+	return holder{false, s.Name}
+}
+
+// reason says what allows a request. It is composed when it is asked for: whoever writes a binding
+// chooses the number of its subjects.
+func (g *grant) reason() string {
+	what := "ClusterRoleBinding " + strconv.Quote(g.binding.name)
+	if g.binding.namespace != "" {
+		what = "RoleBinding " + strconv.Quote(g.binding.name+"/"+g.binding.namespace)
+	}
+	who := g.subject.Name
+	if g.subject.Kind == "ServiceAccount" {
+		who += "/" + g.subject.Namespace
+	}
+	return what + " of " + g.binding.roleKind + " " + strconv.Quote(g.binding.role.Name) + " to " + g.subject.Kind + " " + strconv.Quote(who)
 }

@@ -2,6 +2,8 @@ package rbac
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -34,23 +36,23 @@ func stored(t testing.TB, manifest string) services.Object {
 
 func compiled(t testing.TB, roles, bindings []string) *Index {
 	t.Helper()
-	var r []*Role
+	var r []Change[Role]
 	for _, manifest := range roles {
 		role, err := ParseRole(stored(t, manifest))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r = append(r, role)
+		r = append(r, Change[Role]{Is: role})
 	}
-	var b []*Binding
+	var b []Change[Binding]
 	for _, manifest := range bindings {
 		binding, err := ParseBinding(stored(t, manifest))
 		if err != nil {
 			t.Fatal(err)
 		}
-		b = append(b, binding)
+		b = append(b, Change[Binding]{Is: binding})
 	}
-	return Compile(r, b)
+	return (&Index{}).Update(r, b)
 }
 
 var testRoles = []string{
@@ -148,6 +150,123 @@ func BenchmarkAuthorize(b *testing.B) {
 		if !x.Authorize(ask).Allowed {
 			b.Fatal("refused")
 		}
+	}
+}
+
+// TestUpdatesEqualANewIndex: an index that was changed in many steps decides as one that was made
+// from the same roles and bindings at once, and the steps leave older indexes as they were.
+func TestUpdatesEqualANewIndex(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	pick := func(n int) string { return strconv.Itoa(random.IntN(n)) }
+	bindings, roles := map[Ref]*Binding{}, map[Ref]*Role{}
+	binding := func(key Ref) *Binding {
+		var subjects []string
+		for range random.IntN(6) {
+			subjects = append(subjects, `{kind: `+[]string{"User", "Group"}[random.IntN(2)]+`, name: s`+pick(4)+`}`)
+		}
+		b, err := ParseBinding(stored(t, `{metadata: {name: `+key.Name+`, namespace: "`+key.Namespace+`"}, roleRef: {kind: ClusterRole, name: r`+pick(6)+`}, subjects: [`+strings.Join(subjects, ", ")+`]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	role := func(key Ref) *Role {
+		r, err := ParseRole(stored(t, `{metadata: {name: `+key.Name+`, labels: {to: l`+pick(3)+`}}, rules: [{apiGroups: [""], resources: [t`+pick(3)+`], verbs: [get]}]}`))
+		if err == nil && random.IntN(3) == 0 {
+			r, err = ParseRole(stored(t, `{metadata: {name: `+key.Name+`}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {to: l`+pick(3)+`}}]}}`))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	decisions := func(x *Index) string {
+		var all strings.Builder
+		for i := range 100 {
+			d := x.Authorize(services.Attributes{User: services.UserInfo{Name: "s" + strconv.Itoa(i%4), Groups: []string{"s" + strconv.Itoa(i/4%5)}},
+				Verb: "get", Resource: "t" + strconv.Itoa(i%3), Namespace: []string{"", "a", "b", "c"}[i/25]})
+			fmt.Fprintln(&all, d.Allowed, d.Reason, d.EvaluationError)
+		}
+		return all.String()
+	}
+	x := &Index{}
+	for step := range 120 {
+		old, before := x, decisions(x)
+		var b []Change[Binding]
+		var r []Change[Role]
+		for range random.IntN(20) {
+			key := Ref{[]string{"", "a", "b"}[random.IntN(3)], "b" + pick(60)}
+			var is *Binding
+			if random.IntN(3) > 0 {
+				is = binding(key)
+			}
+			if was := bindings[key]; was != nil || is != nil {
+				b = append(b, Change[Binding]{was, is})
+			}
+			if bindings[key] = is; is == nil {
+				delete(bindings, key)
+			}
+		}
+		if key := (Ref{"", "r" + pick(6)}); step%3 == 0 {
+			r = append(r, Change[Role]{roles[key], role(key)})
+			roles[key] = r[0].Is
+		}
+		x = x.Update(r, b)
+		b, r = nil, nil
+		for _, is := range bindings {
+			b = append(b, Change[Binding]{Is: is})
+		}
+		for _, is := range roles {
+			r = append(r, Change[Role]{Is: is})
+		}
+		if got, want := decisions(x), decisions((&Index{}).Update(r, b)); got != want {
+			t.Fatalf("step %d: %s\nwant %s", step, got, want)
+		}
+		if decisions(old) != before {
+			t.Fatalf("step %d changed the older index", step)
+		}
+	}
+	var b []Change[Binding]
+	for _, was := range bindings {
+		b = append(b, Change[Binding]{Was: was})
+	}
+	if x = x.Update(nil, b); x.namespaces.Len() != 0 || x.cluster.users.Len()+x.cluster.groups.Len() != 0 {
+		t.Error("something is left of bindings that are gone")
+	}
+}
+
+// largeBinding returns a binding with many subjects, of 1.5 MB.
+func largeBinding(t testing.TB, namespace, name string) *Binding {
+	var subjects strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&subjects, `,{"kind":"User","name":"%s-%d","apiGroup":"rbac.authorization.k8s.io"}`, name, i)
+	}
+	b, err := ParseBinding(services.Object{Key: resource.Key{Namespace: namespace, Name: name},
+		JSON: []byte(`{"roleRef":{"kind":"ClusterRole","name":"pods"},"subjects":[` + subjects.String()[1:] + `]}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// BenchmarkUpdate measures the change of a binding beside 100 large ones, and of a large one.
+func BenchmarkUpdate(b *testing.B) {
+	var all []Change[Binding]
+	for i := range 100 {
+		all = append(all, Change[Binding]{Is: largeBinding(b, "n", "b"+strconv.Itoa(i))})
+	}
+	small, err := ParseBinding(stored(b, testBindings[1]))
+	if err != nil {
+		b.Fatal(err)
+	}
+	x := compiled(b, testRoles, testBindings).Update(nil, all)
+	for name, changed := range map[string]*Binding{"small": small, "large": largeBinding(b, "n", "other")} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				x.Update(nil, []Change[Binding]{{Is: changed}}).Update(nil, []Change[Binding]{{Was: changed}})
+			}
+		})
 	}
 }
 

@@ -138,6 +138,9 @@ func (m *Mirror[T]) Now() View[T] { return View[T]{m.now.Load()} }
 // Revision returns the revision of the content; 0 before the mirror is ready.
 func (v View[T]) Revision() int64 { return v.of.revision }
 
+// Reached is Mirror.Reached.
+func (v View[T]) Reached() (revision, changed int64) { return v.of.revision, v.of.changed }
+
 // Replaced is closed when there is a newer content.
 func (v View[T]) Replaced() <-chan struct{} { return v.of.replaced }
 
@@ -161,6 +164,47 @@ func (v View[T]) List(namespace string) []T {
 		return true
 	})
 	return values
+}
+
+// Difference calls see for each object whose value differs in two contents, in the order of the
+// store's lists. The zero View is empty; for an object that a content lacks see gets the zero T.
+func Difference[T comparable](was, is View[T], see func(was, is T)) {
+	if was.of == is.of {
+		return
+	}
+	var none T
+	old, now := was.cursor(), is.cursor()
+	for old.more || now.more {
+		switch {
+		case !now.more || old.more && before(old.Item(), now.Item()):
+			see(old.Item().value, none)
+			old.more = old.Next()
+		case !old.more || before(now.Item(), old.Item()):
+			see(none, now.Item().value)
+			now.more = now.Next()
+		default:
+			if a, b := old.Item().value, now.Item().value; a != b {
+				see(a, b)
+			}
+			old.more, now.more = old.Next(), now.Next()
+		}
+	}
+}
+
+// cursor is a position in a content; more is false at its end.
+type cursor[T any] struct {
+	btree.IterG[held[T]]
+	more bool
+}
+
+func (v View[T]) cursor() *cursor[T] {
+	objects := newObjects[T]()
+	if v.of != nil {
+		objects = v.of.objects
+	}
+	c := &cursor[T]{IterG: objects.Iter()}
+	c.more = c.First()
+	return c
 }
 
 // WaitFor returns when the mirror has reached a revision, or with the error of ctx. It

@@ -172,3 +172,34 @@ func TestMirrorListsAgainAfterARestore(t *testing.T) {
 	}
 	expectMirror(t, m, "a@1 d@2 e@3 f@4")
 }
+
+// TestDifference: two contents differ in the objects that were added, replaced or deleted between them.
+func TestDifference(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"a", "b", "c"} {
+		w.happen(services.Added, name)
+	}
+	m := startMirror(w, nil)
+	difference := func(was, is View[string]) string {
+		var found []string
+		Difference(was, is, func(was, is string) { found = append(found, was+">"+is) })
+		return strings.Join(found, " ")
+	}
+	first := m.Now()
+	if got := difference(View[string]{}, first); got != ">a@1 >b@2 >c@3" {
+		t.Errorf("at first: %q", got)
+	}
+	w.publish(w.happen(services.Modified, "b"), w.happen(services.Deleted, "c"), w.happen(services.Added, "aa"), w.happen(services.Added, "d"))
+	if err := m.WaitFor(w.ctx, 7); err != nil {
+		t.Fatal(err)
+	}
+	if got := difference(first, m.Now()); got != ">aa@6 b@2>b@4 c@3> >d@7" {
+		t.Errorf("after changes: %q", got)
+	}
+	if got := difference(m.Now(), View[string]{}); got != "a@1> aa@6> b@4> d@7>" {
+		t.Errorf("at last: %q", got)
+	}
+	if got := difference(m.Now(), m.Now()); got != "" {
+		t.Errorf("of the same: %q", got)
+	}
+}
