@@ -42,7 +42,7 @@ func (d *door) followCustom(ctx context.Context, n *run.Node, b backends.Service
 			}
 			return crd.Compile(object, in)
 		},
-		Changed: func() { d.learn(builtIn.With(mirror.List(""))) },
+		Changed: func() { d.learn(builtIn.With(mirror.List("")), mirror.Revision()) },
 	})
 	n.Go("following custom types", mirror.Run)
 	select {

@@ -107,9 +107,9 @@ type knowledge struct {
 	documents *discovery.Documents
 }
 
-// learn replaces the served types. Metrics of removed types are dropped: otherwise a user
-// who may create CustomResourceDefinitions could create series without bound.
-func (d *door) learn(e *typesystem.Engine) {
+// learn replaces the served types by those of a revision. Metrics of removed types are dropped, and their watches end:
+// otherwise a user who may create CustomResourceDefinitions could create series and feeds without bound.
+func (d *door) learn(e *typesystem.Engine, revision int64) {
 	d.learning.Lock()
 	defer d.learning.Unlock()
 	before := d.types.Load()
@@ -126,6 +126,9 @@ func (d *door) learn(e *typesystem.Engine) {
 			for _, t := range version.Types {
 				if _, ok := e.Types.Lookup(t.Group, t.Version, t.Resource); !ok {
 					d.metrics.Forget(t)
+				}
+				if e.Types.Stored(t.Key) == nil {
+					d.reads.Feeds.End(t.Key, revision)
 				}
 			}
 		}
@@ -171,7 +174,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, parts *prepared.Parts
 	d := &door{log: n.Log, vocabulary: n.Vocabulary, release: n.Release, tracer: n.Tracer, store: b.Store, admission: b.Admission,
 		requestTimeout: c.requestTimeout, goawayChance: c.goawayChance, browsers: headers, console: pages, gates: n.Gates,
 		relearned: make(chan struct{}, 1)}
-	d.learn(parts.Engine)
+	d.learn(parts.Engine, 0)
 	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary, Release: n.Release, CBOR: d.gates.On(featuregate.CBOR)})
 	d.codec = codec
 	n.Memory.Add("encoded-objects", codec)
@@ -241,6 +244,9 @@ func (c *config) prepareObjects(ctx context.Context, n *run.Node, b backends.Ser
 	return d.restoreDefaults(n, b)
 }
 
+// feedIdle is how long the changes of a type are followed after its last watch.
+const feedIdle = 5 * time.Minute
+
 // newReads builds the read handlers with their feeds and token key.
 func (c *config) newReads(ctx context.Context, n *run.Node, b backends.Services, codec *wire.Codec, d *door) (*reads.Handlers, error) {
 	key, err := d.sealingKey(ctx)
@@ -255,7 +261,7 @@ func (c *config) newReads(ctx context.Context, n *run.Node, b backends.Services,
 	n.OnStop(func(context.Context) { stop() })
 	var draining context.Context
 	draining, d.drain = context.WithCancel(context.Background())
-	feeds := feed.New(following, feed.Config{Source: b.Changes, Head: b.Store.Revision, Bytes: c.feedBytes, Age: c.watchHistory})
+	feeds := feed.New(following, feed.Config{Source: b.Changes, Head: b.Store.Revision, Bytes: c.feedBytes, Age: c.watchHistory, Idle: feedIdle})
 	n.Memory.Add("feeds", feeds)
 	return reads.New(reads.Config{Store: b.Store, Codec: codec, Tokens: tokens, Vocabulary: n.Vocabulary, Feeds: feeds,
 		TokenLifetime: c.watchHistory, WatchTimeout: c.watchTimeout, Draining: draining, Costs: d.access.Costs}), nil

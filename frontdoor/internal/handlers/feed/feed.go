@@ -10,9 +10,8 @@
 package feed
 
 import (
-	"cmp"
 	"context"
-	"slices"
+	"errors"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -24,60 +23,8 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// Config configures Feeds.
-type Config struct {
-	Source changes.Source
-	// Head returns a revision to start the feed of a type at: at or above every change acknowledged
-	// before the call.
-	Head func(ctx context.Context, of resource.GroupResource) (int64, error)
-	// Bytes bounds the ring of each feed.
-	Bytes int
-	// Age bounds how long a change stays in the ring.
-	Age time.Duration
-}
-
-// Feeds holds the feeds of a front door, by resource type.
-type Feeds struct {
-	config Config
-	ctx    context.Context
-
-	mu    sync.Mutex
-	feeds map[resource.GroupResource]*feed
-}
-
-// New returns Feeds that follow their resource types until ctx ends.
-func New(ctx context.Context, config Config) *Feeds {
-	return &Feeds{config: config, ctx: ctx, feeds: map[resource.GroupResource]*feed{}}
-}
-
-// Watch returns a watcher that delivers every selected change after selection.After.
-// The caller must close it. The error is a *services.Status when the feed cannot be
-// started before ctx ends.
-func (f *Feeds) Watch(ctx context.Context, selection Selection) (*Watcher, error) {
-	one := f.open(selection.GroupResource)
-	select {
-	case <-one.started:
-	case <-ctx.Done():
-		return nil, services.Unavailable("changes of %s are not available now", selection.GroupResource)
-	}
-	w := &Watcher{feed: one, selection: selection, position: selection.After, wake: make(chan struct{}, 1)}
-	one.index.add(w)
-	return w, nil
-}
-
-// open returns the feed of a resource type and starts it on first use.
-func (f *Feeds) open(gr resource.GroupResource) *feed {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	one, ok := f.feeds[gr]
-	if !ok {
-		one = &feed{config: f.config, resource: gr, started: make(chan struct{}), index: newIndex()}
-		one.limit.Store(int64(f.config.Bytes))
-		f.feeds[gr] = one
-		go one.run(f.ctx)
-	}
-	return one
-}
+// ErrEnded is what a watcher gets after the last change of a type that is no longer served.
+var ErrEnded = errors.New("the type is no longer served")
 
 // feed is the ring of one resource type.
 type feed struct {
@@ -89,33 +36,17 @@ type feed struct {
 	settled atomic.Int64
 	index   *index
 	limit   atomic.Int64 // of the ring, in bytes
+	use     use
+	// until is the revision of the last change of the type; 0 while it is served. ended is closed when
+	// nothing is added any more.
+	until atomic.Int64
+	ended chan struct{}
 }
 
-// Bytes returns the approximate size of all rings.
-func (f *Feeds) Bytes() (sum int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, one := range f.feeds {
-		sum += one.bytes()
-	}
-	return sum
-}
-
-// Bound limits the sum of all rings further than their own limits, until the next call. Rings
-// that are too large shrink within seconds, when the hub next reports its progress.
-func (f *Feeds) Bound(bytes int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	sizes := make([]*feed, 0, len(f.feeds))
-	for _, one := range f.feeds {
-		sizes = append(sizes, one)
-	}
-	slices.SortFunc(sizes, func(a, b *feed) int { return cmp.Compare(a.bytes(), b.bytes()) })
-	for i, one := range sizes {
-		part := min(bytes/int64(len(sizes)-i), int64(f.config.Bytes))
-		one.limit.Store(part)
-		bytes -= min(one.bytes(), part)
-	}
+func newFeed(config Config, gr resource.GroupResource) *feed {
+	f := &feed{config: config, resource: gr, started: make(chan struct{}), ended: make(chan struct{}), index: newIndex()}
+	f.limit.Store(int64(config.Bytes))
+	return f
 }
 
 func (f *feed) bytes() int64 {
@@ -141,15 +72,37 @@ func (r *ring) after(revision int64) []*Entry {
 	return r.entries[i:]
 }
 
+// over reports whether the ring has every change of a type that is no longer served.
+func (f *feed) over() bool {
+	until, r := f.until.Load(), f.state.Load()
+	return until > 0 && r != nil && r.through >= until
+}
+
+func (f *feed) hasEnded() bool {
+	select {
+	case <-f.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // run keeps the ring filled. When the sequence breaks it restarts from the present:
 // watchers then bridge the gap from the hub's history, or get 410.
 func (f *feed) run(ctx context.Context) {
+	defer func() {
+		close(f.ended)
+		f.index.wakeAll(f.settled.Load() + 1)
+	}()
 	for pauses := retry.NewBackoff(10*time.Millisecond, time.Second); ctx.Err() == nil; {
 		head, err := f.config.Head(ctx, f.resource)
 		if err == nil {
 			f.reset(head)
 			pauses.Reset()
 			f.follow(ctx, head)
+		}
+		if f.over() {
+			return
 		}
 		pauses.Pause(ctx)
 	}
@@ -162,7 +115,7 @@ func (f *feed) follow(ctx context.Context, head int64) {
 		return
 	}
 	defer stream.Close()
-	for {
+	for !f.over() {
 		batch, err := stream.Next(ctx)
 		if err != nil {
 			return

@@ -53,9 +53,7 @@ func (h *history) Replay(_ context.Context, r services.ReplayRequest) (services.
 
 // started returns a feed that began at a revision, without a bus.
 func started(hub services.WatchHub, head int64, bytes int) *feed {
-	f := &feed{config: Config{Source: changes.Source{Hub: hub}, Bytes: bytes, Age: time.Hour},
-		resource: pods, started: make(chan struct{}), index: newIndex()}
-	f.limit.Store(int64(bytes))
+	f := newFeed(Config{Source: changes.Source{Hub: hub}, Bytes: bytes, Age: time.Hour}, pods)
 	f.reset(head)
 	return f
 }

@@ -61,10 +61,17 @@ type Watcher struct {
 	// The feed sets it, the watcher clears it.
 	pending atomic.Int64
 	pages   pages
+	release func() // called once; nil for none
 }
 
 // Close ends the watch.
-func (w *Watcher) Close() { w.feed.index.remove(w) }
+func (w *Watcher) Close() {
+	w.feed.index.remove(w)
+	if w.release != nil {
+		w.release()
+		w.release = nil
+	}
+}
 
 // Position returns the revision through which everything selected has been delivered.
 // It advances also while nothing is selected.
@@ -78,12 +85,17 @@ func (w *Watcher) Position() int64 {
 }
 
 // Next returns the next selected events in order, at least one. It waits for them until
-// ctx ends. It returns Expired (410) if the watcher has fallen behind the history.
+// ctx ends. It returns Expired (410) if the watcher has fallen behind the history, and ErrEnded after
+// the last change of a type that is no longer served.
 func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	for {
+		ended := w.feed.hasEnded() // before the ring is read
 		events, err := w.advance(ctx)
 		if err != nil || len(events) > 0 {
 			return events, err
+		}
+		if ended && w.pending.Load() == 0 && w.feed.until.Load() > 0 {
+			return nil, ErrEnded
 		}
 		select {
 		case <-w.wake:

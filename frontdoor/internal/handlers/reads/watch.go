@@ -228,7 +228,7 @@ func (x *watching) follow(ctx context.Context, watcher *feed.Watcher) error {
 			return nil
 		case err == nil:
 			err = x.send(events)
-		case ctx.Err() != nil:
+		case ctx.Err() != nil, errors.Is(err, feed.ErrEnded):
 			return x.finish(watcher)
 		case errors.Is(err, context.DeadlineExceeded) && x.options.Bookmarks:
 			bookmark = time.Now().Add(bookmarkPeriod)
@@ -307,7 +307,7 @@ func (x *watching) bookmark(revision int64) (err error) {
 	return err
 }
 
-// finish ends a watch that has timed out.
+// finish ends a watch that has timed out, or whose type is no longer served.
 func (x *watching) finish(watcher *feed.Watcher) error {
 	if x.options.Bookmarks && x.bookmark(watcher.Position()) == nil {
 		_ = x.flush()
