@@ -9,6 +9,7 @@ import (
 	"github.com/portico-platform/portico/services/contracttest/lossy"
 	"github.com/portico-platform/portico/services/kit/contract"
 	"github.com/portico-platform/portico/services/kit/kittest"
+	"github.com/portico-platform/portico/services/resource"
 )
 
 // TestAnswersLostOnTheWayFromTheStore breaks the connection between the store and its
@@ -61,5 +62,31 @@ func TestAnswersLostOnTheWayFromTheStore(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestOutcomesOfQuietTypes: the outcome of a write whose request is lost is determined also if the client has not
+// read or written the type since a compaction, or never.
+func TestOutcomesOfQuietTypes(t *testing.T) {
+	client := openEtcd(t)
+	direct := replica(t, client)
+	var link *lossy.Proxy
+	carried := kittest.RemoteOver(t, contract.Store, services.Store(replica(t, client)), func(address string) string {
+		link = lossy.New(t, address)
+		return link.Address()
+	})
+	other := resource.GroupResource{Resource: "configmaps"}
+	if _, err := carried.Revision(t.Context(), other); err != nil { // establishes the connection
+		t.Fatal(err)
+	}
+	compact(t, client, create(t, direct, "a").Revision)
+	name := fmt.Sprintf("lost-%0200d", 0)
+	link.Lose(lossy.Fault{Least: 200, Kind: lossy.Request, Hold: lostHold})
+	_, err := carried.Create(t.Context(), services.CreateRequest{Key: pod(name), Content: content(name, "1")})
+	if link.Armed() {
+		t.Fatal("nothing was lost")
+	}
+	if s := services.AsStatus(err); !services.IsReason(err, services.ReasonServiceUnavailable) || s.Details.RetryAfterSeconds == 0 {
+		t.Errorf("the store did not get the request: %v", err)
 	}
 }

@@ -25,6 +25,11 @@ const (
 	// respond. Repeating the call is harmless.
 	askTimeout  = 3 * time.Second
 	askInterval = 100 * time.Millisecond
+	// recent is how old the newest revision of a type may be that a client has seen: much less than the
+	// history that the watch hub keeps.
+	recent = 30 * time.Second
+	// sinceTimeout bounds the request of a newer one.
+	sinceTimeout = time.Second
 )
 
 // write executes one write. If its response is lost, the client repeats the call with
@@ -34,12 +39,16 @@ func (c *storeClient) write(ctx context.Context, key resource.Key, a services.At
 ) (services.Object, error) {
 	if !a.Repeated {
 		a.ID = cmp.Or(a.ID, services.NewWriteID())
-		a.Since = cmp.Or(a.Since, c.newest(key.GroupResource).Load())
+		a.Since = cmp.Or(a.Since, c.since(ctx, key.GroupResource))
 	}
 	var sent peer.Peer
 	m, err := call(ctx, attemptOut(a), grpc.Peer(&sent))
 	if err == nil || sent.Addr == nil || !lost(err) {
-		return c.object(ctx, key, m, err)
+		o, err := c.object(ctx, key, m, err)
+		if err == nil {
+			c.sawNow(key.GroupResource, o.Revision)
+		}
+		return o, err
 	}
 	cause := err
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
@@ -86,21 +95,49 @@ func away(err error) bool {
 	return code == codes.Unavailable || code == codes.DeadlineExceeded || code == codes.Canceled
 }
 
+// seen is the newest revision of a type in a response so far, and when a response last had the
+// revision of its time.
+type seen struct {
+	revision atomic.Int64
+	at       atomic.Int64 // since started, in nanoseconds; 0 for never
+}
+
+var started = time.Now()
+
+// since returns a revision before a write that is about to be sent. A type that has not been read or
+// written lately is asked for its revision: the history since an older one may have been compacted, and then
+// the outcome of a write whose response is lost could not be determined.
+func (c *storeClient) since(ctx context.Context, gr resource.GroupResource) int64 {
+	newest := c.newest(gr)
+	if at := newest.at.Load(); at == 0 || time.Since(started)-time.Duration(at) > recent {
+		ctx, cancel := context.WithTimeout(ctx, sinceTimeout)
+		defer cancel()
+		_, _ = c.Revision(ctx, gr) // the write can do without
+	}
+	return newest.revision.Load()
+}
+
 // saw records a revision of a type in a response of the store.
 func (c *storeClient) saw(gr resource.GroupResource, revision int64) {
-	newest := c.newest(gr)
+	newest := &c.newest(gr).revision
 	for seen := newest.Load(); revision > seen && !newest.CompareAndSwap(seen, revision); {
 		seen = newest.Load()
 	}
 }
 
+// sawNow records a revision of a type that is that of the time of the response.
+func (c *storeClient) sawNow(gr resource.GroupResource, revision int64) {
+	c.saw(gr, revision)
+	c.newest(gr).at.Store(int64(time.Since(started)))
+}
+
 // newest returns the newest revision of a type in a response so far.
-func (c *storeClient) newest(gr resource.GroupResource) *atomic.Int64 {
+func (c *storeClient) newest(gr resource.GroupResource) *seen {
 	found, ok := c.seen.Load(gr)
 	if !ok {
-		found, _ = c.seen.LoadOrStore(gr, new(atomic.Int64))
+		found, _ = c.seen.LoadOrStore(gr, new(seen))
 	}
-	return found.(*atomic.Int64)
+	return found.(*seen)
 }
 
 func attemptOut(a services.Attempt) *pb.Attempt {

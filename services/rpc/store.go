@@ -121,7 +121,7 @@ func (s storeServer) Delete(ctx context.Context, m *pb.DeleteRequest) (*pb.Objec
 type storeClient struct {
 	peer pb.StoreClient
 	// seen has the newest revision in a response so far of each type, since types may be in
-	// etcds with revisions of their own: from resource.GroupResource to *atomic.Int64.
+	// etcds with revisions of their own: from resource.GroupResource to *seen.
 	seen sync.Map
 }
 
@@ -155,7 +155,7 @@ func (c *storeClient) Revision(ctx context.Context, of resource.GroupResource) (
 	if err != nil {
 		return 0, errorIn(ctx, "store", err)
 	}
-	c.saw(of, m.GetRevision())
+	c.sawNow(of, m.GetRevision())
 	return m.GetRevision(), nil
 }
 
@@ -170,7 +170,7 @@ func (c *storeClient) Heads(ctx context.Context, types []resource.GroupResource)
 		return nil, faultf("store: %d heads of %d types", len(m.GetHeads()), len(types))
 	}
 	for i, h := range heads {
-		c.saw(types[i], h.Revision)
+		c.sawNow(types[i], h.Revision)
 	}
 	return heads, nil
 }
