@@ -29,6 +29,8 @@ type Listing struct {
 	first  string // the key after which the first page begins
 	costs  *fairness.Costs
 	read   measure
+	// several is set if a page after the first was read.
+	several bool
 }
 
 // measure counts the objects of a collection that are read.
@@ -90,11 +92,24 @@ func (l *Listing) Pages(ctx context.Context, visit func([]services.Object) error
 			return nil
 		}
 		var err error
-		l.query = l.page.Following(l.query)
+		l.query, l.several = l.page.Following(l.query), true
 		if l.page, err = readPage(ctx, l.store, l.query); err != nil {
 			return err
 		}
 	}
+}
+
+// Again returns the list for another visit of the same objects after Pages. If there were several
+// pages, they are read again, from the history if the objects have changed; Expired (410) if the store no longer has that.
+func (l *Listing) Again(ctx context.Context) (*Listing, error) {
+	again := &Listing{Meta: l.Meta, store: l.store, query: l.query, page: l.page, single: l.single, first: l.first}
+	if l.single || !l.several {
+		return again, nil
+	}
+	again.query.Read, again.query.After = services.Read{Mode: services.Exact, Revision: l.Meta.Revision}, l.first
+	var err error
+	again.page, err = readPage(ctx, l.store, again.query)
+	return again, err
 }
 
 // readPage reads a page, with a span of its own in the trace of the request.
@@ -115,10 +130,11 @@ func (h *Handlers) List(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
-	return h.sendList(w, r, form, l)
+	return h.Send(w, r, form, l)
 }
 
-func (h *Handlers) sendList(w http.ResponseWriter, r *request.Request, form wire.Form, l *Listing) (err error) {
+// Send sends a list, page by page.
+func (h *Handlers) Send(w http.ResponseWriter, r *request.Request, form wire.Form, l *Listing) (err error) {
 	ctx, span := tracing.Start(r.Context(), "encoded")
 	defer func() { span.End(err) }()
 	var out wire.ListWriter

@@ -64,7 +64,8 @@ func (h *Handlers) Delete(w http.ResponseWriter, r *request.Request) error {
 }
 
 // DeleteCollection deletes the objects that a list with the same parameters returns, each
-// in a deletion of its own. Objects that others delete in the meantime are skipped.
+// in a deletion of its own, and returns them as listed. Objects that others delete in the meantime are skipped.
+// It holds no more than a page of them: more are read again for the response.
 func (h *Handlers) DeleteCollection(w http.ResponseWriter, r *request.Request) error {
 	x, err := h.readDeletion(w, r)
 	if err != nil {
@@ -79,37 +80,26 @@ func (h *Handlers) DeleteCollection(w http.ResponseWriter, r *request.Request) e
 	if err != nil {
 		return err
 	}
-	deleted, err := h.removeEach(r.Context(), x, list)
+	err = h.removeEach(r.Context(), x, list)
 	x.admission.SendNotes(w.Header())
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", form.ContentType)
-	out := h.Codec.Encoder(form, r.Type).List(w)
-	if err := out.Begin(list.Meta); err != nil {
+	if list, err = list.Again(r.Context()); err != nil {
 		return err
 	}
-	for _, object := range deleted {
-		if object, err = r.Engine.View(r.Context(), object, r.Type); err != nil {
-			return err
-		}
-		if err := out.Item(object); err != nil {
-			return err
-		}
-	}
-	return out.End()
+	return h.Reads.Send(w, r, form, list)
 }
 
-// removeEach deletes the objects of a list concurrently, and returns them as listed.
-func (h *Handlers) removeEach(ctx context.Context, x *deletion, list *reads.Listing) ([]services.Object, error) {
-	var listed []services.Object
+// removeEach deletes the objects of a list concurrently.
+func (h *Handlers) removeEach(ctx context.Context, x *deletion, list *reads.Listing) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(removals)
 	err := list.Pages(ctx, func(page []services.Object) error {
-		for _, object := range page {
-			listed = append(listed, object)
+		for i := range page {
+			key := page[i].Key
 			group.Go(func() error {
-				_, _, err := h.remove(ctx, x, object.Key)
+				_, _, err := h.remove(ctx, x, key)
 				if services.IsReason(err, services.ReasonNotFound) {
 					return nil
 				}
@@ -118,7 +108,7 @@ func (h *Handlers) removeEach(ctx context.Context, x *deletion, list *reads.List
 		}
 		return ctx.Err()
 	})
-	return listed, cmp.Or(group.Wait(), err)
+	return cmp.Or(group.Wait(), err)
 }
 
 // removals is how many objects of a collection are deleted concurrently: enough for etcd
