@@ -11,14 +11,19 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// marksKey holds the marks, so that they survive a restart.
+// marksKey holds the marks, so that they survive a restart: etcd is compacted one history after it.
 const marksKey = "/portico/hub/marks"
 
 // marksPerHistory is the number of marks per --watch-history, or per
 // --etcd-compaction-interval if that is longer, which bounds their number.
 const marksPerHistory = 10
 
-// marks records the age of revisions. All hubs share them in etcd.
+// clockError is how much the clocks of hubs may differ, and jump, without effect on compaction. Marks that are older by
+// these clocks count as old at once, so that etcd is compacted also where no hub runs for as long as the history.
+const clockError = 24 * time.Hour
+
+// marks records the age of revisions. All hubs share them in etcd. Each measures their age by itself, from when it
+// first saw them: by the clock of another hub the history could be too short.
 type marks struct {
 	Compacted int64  `json:"compacted"` // etcd has been compacted to it
 	List      []mark `json:"list"`      // after it, oldest first
@@ -41,10 +46,11 @@ func (f *follower) compactAlways(ctx context.Context) {
 	for {
 		select {
 		case now := <-ticker.C:
+			turn := f.compactAt
 			if !f.election.leads() {
-				continue
+				turn = f.noteMarksAt // so that the history is no longer when this hub takes over
 			}
-			if err := f.compactAt(ctx, now); err != nil && ctx.Err() == nil {
+			if err := turn(ctx, now); err != nil && ctx.Err() == nil {
 				f.log.Warn("compacting etcd failed", "error", err)
 			}
 		case <-ctx.Done():
@@ -58,6 +64,31 @@ func (f *follower) markEvery() time.Duration {
 	return max(f.config.History, f.config.CompactEvery) / marksPerHistory
 }
 
+// noteMarksAt notes which marks there are.
+func (f *follower) noteMarksAt(ctx context.Context, now time.Time) error {
+	saved, _, err := f.loadMarks(ctx)
+	if err == nil {
+		f.noteMarks(saved, now)
+	}
+	return err
+}
+
+// noteMarks notes when this hub first saw each mark, and forgets those that are gone.
+func (f *follower) noteMarks(saved marks, now time.Time) {
+	seen := make(map[int64]time.Time, len(saved.List))
+	for _, m := range saved.List {
+		at, ok := f.seen[m.Revision]
+		if !ok {
+			at = now
+		}
+		if latest := m.Time.Add(clockError); latest.Before(at) {
+			at = latest
+		}
+		seen[m.Revision] = at
+	}
+	f.seen = seen
+}
+
 // compactAt adds a mark with the newest revision that the hub has seen, and compacts to
 // the newest mark that is older than the history, unless it has compacted within
 // CompactEvery. The compacted revision is never ahead
@@ -67,12 +98,14 @@ func (f *follower) compactAt(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	f.noteMarks(saved, now)
 	var oldest time.Time // keeps all marks
 	// Ticks are not exact: half a tick early is on time.
 	if f.compacted.IsZero() || now.Sub(f.compacted) >= f.config.CompactEvery-f.markEvery()/2 {
 		oldest = now.Add(-f.config.History)
 	}
-	next := saved.next(mark{Time: now, Revision: f.window.Newest()}, oldest)
+	next := saved.next(mark{Time: now, Revision: f.window.Newest()}, func(m mark) bool { return f.seen[m.Revision].After(oldest) })
+	f.noteMarks(next, now)
 	if next.Compacted > saved.Compacted {
 		// Compact before saving the marks: compaction can be repeated.
 		_, err := f.etcd.Compact(ctx, next.Compacted)
@@ -87,14 +120,14 @@ func (f *follower) compactAt(ctx context.Context, now time.Time) error {
 	return f.saveMarks(ctx, next, modified)
 }
 
-// next returns the marks with newest added, if its revision is new. Marks before oldest
+// next returns the marks with newest added, if its revision is new. Marks that are not young
 // are removed, and Compacted is the last of their revisions.
-func (m marks) next(newest mark, oldest time.Time) marks {
+func (m marks) next(newest mark, young func(mark) bool) marks {
 	next := marks{Compacted: m.Compacted}
 	last := m.Compacted
 	for _, old := range m.List {
 		last = old.Revision
-		if old.Time.After(oldest) {
+		if young(old) {
 			next.List = append(next.List, old)
 		} else {
 			next.Compacted = old.Revision

@@ -67,3 +67,50 @@ func TestCompactionIntervalFlag(t *testing.T) {
 		}
 	}
 }
+
+// TestClocksOfHubsDoNotChangeTheHistory: marks of a hub with another clock are as old as this hub knows them to be: it
+// compacts to them neither earlier nor later.
+func TestClocksOfHubsDoNotChangeTheHistory(t *testing.T) {
+	for name, c := range map[string]struct {
+		ahead   time.Duration // of the clock of the hub that has made the mark
+		standby bool          // this hub has seen the mark before it leads
+		want    string        // passes with a compaction, one for each half of the history
+	}{
+		"the same":        {0, false, "[2]"},
+		"an hour behind":  {-time.Hour, false, "[2]"},
+		"an hour ahead":   {time.Hour, false, "[2]"},
+		"known for long":  {time.Hour, true, "[0]"},
+		"of an older run": {-2 * clockError, false, "[0]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newRig(t)
+			f, now, history := b.hub.main, time.Now(), b.hub.config.History
+			revision := b.etcd.Write(pod("a"), "value")
+			if err := f.saveMarks(t.Context(), marks{List: []mark{{Time: now.Add(c.ahead), Revision: revision}}}, 0); err != nil {
+				t.Fatal(err)
+			}
+			if c.standby {
+				if err := f.noteMarksAt(t.Context(), now.Add(-history)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var compactions []int
+			for i, compacted := 0, int64(0); i < 3; i++ {
+				if err := f.compactAt(t.Context(), now.Add(time.Duration(i)*history/2)); err != nil {
+					t.Fatal(err)
+				}
+				saved, _, err := f.loadMarks(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if saved.Compacted > compacted {
+					compacted = saved.Compacted
+					compactions = append(compactions, i)
+				}
+			}
+			if got := fmt.Sprint(compactions); got != c.want {
+				t.Errorf("compactions in the passes %s, want %s", got, c.want)
+			}
+		})
+	}
+}

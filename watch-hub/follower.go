@@ -90,6 +90,7 @@ type follower struct {
 	told             time.Time                            // when progress was last published
 	publishedThrough int64                                // and its revision
 	compacted        time.Time                            // when this hub last compacted
+	seen             map[int64]time.Time                  // when it first saw each mark, by its revision
 	// standby is the progress at the last tick while not publishing.
 	standby services.Progress
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"math"
 	"net/http"
-	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/http/permitted"
@@ -54,7 +53,7 @@ func (h *Handlers) Open(r *request.Request) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	query, issued, err := h.firstPage(r, o)
+	query, began, err := h.firstPage(r, o)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +67,7 @@ func (h *Handlers) Open(r *request.Request) (*Listing, error) {
 	}
 	l := &Listing{Meta: wire.ListMeta{Revision: page.Revision}, store: store, query: query, page: page, single: o.Limit > 0, first: query.After, costs: costs}
 	if l.single && page.Next != "" {
-		l.Meta.Continue, err = h.Tokens.encode(position{Revision: page.Revision, After: page.Next, List: listDigest(r, o), Issued: issued, Permitted: permittedDigest(r)})
+		l.Meta.Continue, err = h.Tokens.encode(position{Revision: page.Revision, After: page.Next, List: listDigest(r, o), origin: began, Permitted: permittedDigest(r)})
 		if page.Remaining >= 0 {
 			l.Meta.Remaining = &page.Remaining
 		}
@@ -176,34 +175,34 @@ func partOf(t *catalogue.Type) int {
 	return 16
 }
 
-// firstPage returns the store request for the first page of the response, and the start
-// of the list in Unix seconds.
-func (h *Handlers) firstPage(r *request.Request, o request.ReadOptions) (services.ListRequest, int64, error) {
+// firstPage returns the store request for the first page of the response, and the origin
+// of the list.
+func (h *Handlers) firstPage(r *request.Request, o request.ReadOptions) (services.ListRequest, origin, error) {
 	request := services.ListRequest{GroupResource: r.Type.Key, Namespace: r.Namespace, Limit: int(o.Limit),
 		LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector}
 	if o.Token == "" {
 		request.Read = o.ListRead()
 		if request.Read.Mode == services.Exact && h.expired(r, request.Read.Revision) {
-			return request, 0, services.Expired("The resourceVersion for the provided list is too old.")
+			return request, origin{}, services.Expired("The resourceVersion for the provided list is too old.")
 		}
-		return request, time.Now().Unix(), nil
+		return request, h.Tokens.origin(), nil
 	}
 	p, err := h.Tokens.decode(o.Token, listDigest(r, o))
 	switch {
 	case err != nil && h.expired(r, p.Revision):
-		return request, 0, services.Expired(tooOld + ". Start a new list without it.")
+		return request, origin{}, services.Expired(tooOld + ". Start a new list without it.")
 	case err != nil:
-		return request, 0, err
+		return request, origin{}, err
 	case !bytes.Equal(p.Permitted, permittedDigest(r)):
-		return request, 0, permitted.Changed()
-	case h.expired(r, p.Revision) || p.expired(time.Now(), h.TokenLifetime):
-		return request, 0, h.tokenExpired(r, o, p.After)
+		return request, origin{}, permitted.Changed()
+	case h.expired(r, p.Revision) || h.Tokens.expired(p.origin, h.TokenLifetime):
+		return request, origin{}, h.tokenExpired(r, o, p.After)
 	}
 	if p.Revision > 0 {
 		request.Read = services.Read{Mode: services.Exact, Revision: p.Revision}
 	}
 	request.After = p.After
-	return request, p.Issued, nil
+	return request, p.origin, nil
 }
 
 // continuable replaces the Expired error of a list with a continue token by one that says
@@ -222,7 +221,7 @@ const tooOld = "The provided continue parameter is too old to display a consiste
 func (h *Handlers) tokenExpired(r *request.Request, o request.ReadOptions, after string) error {
 	expired := services.Expired(tooOld + ". Start a new list without it, or send the token of this response for the objects that are left: " +
 		"the list then has the changes since its first chunk in some chunks and not in others.")
-	token, err := h.Tokens.encode(position{After: after, List: listDigest(r, o), Issued: time.Now().Unix(), Permitted: permittedDigest(r)})
+	token, err := h.Tokens.encode(position{After: after, List: listDigest(r, o), origin: h.Tokens.origin(), Permitted: permittedDigest(r)})
 	if err != nil {
 		return err
 	}

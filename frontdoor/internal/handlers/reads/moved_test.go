@@ -26,7 +26,7 @@ func TestListsOfBeforeAMoveHaveExpired(t *testing.T) {
 	custom := builtIn
 	custom.Custom = true
 	token := func(of *request.Request, revision int64) string {
-		token, err := tokens.encode(position{Revision: revision, List: listDigest(of, request.ReadOptions{}), Issued: time.Now().Unix()})
+		token, err := tokens.encode(position{Revision: revision, List: listDigest(of, request.ReadOptions{}), origin: tokens.origin()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -103,7 +103,7 @@ func TestPermittedTokens(t *testing.T) {
 		return r
 	}
 	jane := ask("jane", "a,b")
-	token, err := tokens.encode(position{Revision: 7, After: "a/x", List: listDigest(jane, request.ReadOptions{}), Issued: time.Now().Unix(), Permitted: permittedDigest(jane)})
+	token, err := tokens.encode(position{Revision: 7, After: "a/x", List: listDigest(jane, request.ReadOptions{}), origin: tokens.origin(), Permitted: permittedDigest(jane)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/monotonic"
 )
 
 // position is the content of a continue token: the list, its revision, and the key after
@@ -19,16 +20,25 @@ type position struct {
 	Revision int64  `json:"r"` // 0 for that of the next chunk, after the first one's has been compacted
 	After    string `json:"a"`
 	// List is a digest of everything that must be the same for all chunks.
-	List   []byte `json:"l"`
-	Issued int64  `json:"t"` // of the first chunk, in Unix seconds
+	List []byte `json:"l"`
+	origin
 	// Permitted is the digest of the namespaces of a list with permitted=true.
 	Permitted []byte `json:"p,omitempty"`
+}
+
+// origin is when and where a list began. Its age is known to the front door where it began, by a clock that
+// does not jump. Elsewhere the list can be continued until its revision is compacted: clocks of others tell nothing.
+type origin struct {
+	Issued int64  `json:"t"`           // in Unix seconds, for front doors of earlier releases
+	By     string `json:"b,omitempty"` // of Tokens
+	At     int64  `json:"m,omitempty"` // there, as monotonic.Now
 }
 
 // Tokens seals positions, so that forged or truncated tokens are rejected. All replicas
 // share the key.
 type Tokens struct {
 	seal cipher.AEAD
+	by   string // of this front door, until it ends
 }
 
 // NewTokens returns Tokens with a key.
@@ -42,7 +52,7 @@ func NewTokens(key []byte) (*Tokens, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Tokens{seal: aead}, nil
+	return &Tokens{seal: aead, by: rand.Text()[:8]}, nil
 }
 
 // listDigest identifies a list by its collection and selectors, and by its user if what it
@@ -87,9 +97,12 @@ func (t *Tokens) decode(token string, list []byte) (position, error) {
 	return p, nil
 }
 
-// expired reports whether the list began longer ago than the token lifetime.
-func (p position) expired(now time.Time, lifetime time.Duration) bool {
-	return now.Sub(time.Unix(p.Issued, 0)) > lifetime
+// origin is that of a list which begins now.
+func (t *Tokens) origin() origin { return origin{time.Now().Unix(), t.by, monotonic.Now()} }
+
+// expired reports whether the list is known to have begun longer ago than the token lifetime.
+func (t *Tokens) expired(o origin, lifetime time.Duration) bool {
+	return o.By == t.by && time.Duration(monotonic.Now()-o.At) > lifetime
 }
 
 // NewKey returns a random sealing key.

@@ -15,7 +15,7 @@ func TestTokensAreSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := []byte("a list")
-	want := position{Revision: 42, After: "default/x", List: list, Issued: time.Now().Unix()}
+	want := position{Revision: 42, After: "default/x", List: list, origin: ours.origin()}
 	token, err := ours.encode(want)
 	if err != nil {
 		t.Fatal(err)
@@ -42,10 +42,49 @@ func TestTokensAreSealed(t *testing.T) {
 	}
 }
 
+// TestTokensExpire: a token expires where its list began, by the time that has passed there. Other front doors, and
+// one that has restarted, know nothing of its age, whatever their clocks say.
 func TestTokensExpire(t *testing.T) {
-	p := position{Issued: 1000}
-	if p.expired(time.Unix(1299, 0), 5*time.Minute) || !p.expired(time.Unix(1301, 0), 5*time.Minute) {
-		t.Error("a token lives five minutes, no more and no less")
+	key := NewKey()
+	ours, err := NewTokens(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := NewTokens(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const lifetime = 5 * time.Minute
+	for name, c := range map[string]struct {
+		passed, jumped time.Duration // since the list began, and how far the clock of the day has moved besides
+		want           bool
+	}{
+		"young":          {lifetime - time.Second, 0, false},
+		"old":            {lifetime + time.Second, 0, true},
+		"clock forward":  {time.Second, time.Hour, false},
+		"clock backward": {lifetime + time.Second, -time.Hour, true},
+	} {
+		o := ours.origin()
+		o.At -= int64(c.passed)
+		o.Issued -= int64((c.passed + c.jumped) / time.Second)
+		token, err := ours.encode(position{Revision: 1, origin: o})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []*Tokens{ours, other} {
+			p, err := at.decode(token, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := at.expired(p.origin, lifetime); got != (c.want && at == ours) {
+				t.Errorf("%s: expired %v; where it began: %v", name, got, at == ours)
+			}
+			if next, err := at.encode(position{Revision: 1, origin: p.origin}); err != nil {
+				t.Fatal(err)
+			} else if p, err := ours.decode(next, nil); err != nil || ours.expired(p.origin, lifetime) != c.want {
+				t.Errorf("%s, after another chunk: %v", name, err)
+			}
+		}
 	}
 }
 
