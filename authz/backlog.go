@@ -24,8 +24,12 @@ type waiting struct {
 	number int
 }
 
-// add adds the change of a binding. Changes of the same binding become one.
+// add adds the change of a binding. Changes of the same binding become one. A mirror that lists again
+// replaces each binding by its equal, which changes nothing.
 func (b *backlog) add(was, is *rbac.Binding) {
+	if was != nil && is != nil && was.Same(is) {
+		return
+	}
 	if b.waiting == nil {
 		b.waiting = map[rbac.Ref]*waiting{}
 	}

@@ -150,6 +150,9 @@ func TestLargeBindingsDelayOnlyTheirNamespace(t *testing.T) {
 	if rounds != large-1 {
 		t.Errorf("%d more rounds", rounds)
 	}
+	if a.backlog.add(a.bindings[1].List("")[0], a.bindings[1].List("")[0]); len(a.backlog.waiting) != 0 {
+		t.Error("an equal binding waits")
+	}
 	for i := range large {
 		if d := in("large", fmt.Sprintf("large%d", i)); !d.Allowed || d.Revision < removed {
 			t.Errorf("at last: %+v", d)

@@ -2,7 +2,7 @@
 // file of --authorization-config, lists its modes, which it asks in order: by stored roles and bindings (RBAC, the default), by
 // what the pods of a node use (Node), by a remote service (Webhook), or by a file (ABAC).
 // Members of system:masters may do everything. It mirrors what it decides by and never
-// writes anything; the rules of aggregated cluster roles are gathered while compiling the
+// writes anything; the rules of aggregated cluster roles are gathered while changing the
 // index of roles. It serves sections "Authorization notes" and "Impersonation" of the
 // specification.
 package authz

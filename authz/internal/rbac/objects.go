@@ -97,6 +97,12 @@ func (b *Binding) Grants() int {
 	return len(b.grants)
 }
 
+// Same reports whether two versions of a binding grant the same.
+func (b *Binding) Same(other *Binding) bool {
+	return b.roleKind == other.roleKind && b.role == other.role &&
+		slices.EqualFunc(b.grants, other.grants, func(a, b grant) bool { return a.subject == b.subject })
+}
+
 type subject struct {
 	Kind      string `json:"kind"`
 	Name      string `json:"name"`

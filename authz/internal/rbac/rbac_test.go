@@ -308,3 +308,29 @@ func TestLongRulesAreCutShort(t *testing.T) {
 		t.Errorf("%d bytes", len(text))
 	}
 }
+
+// TestSame: bindings are the same if their role and subjects are, whatever else they have.
+func TestSame(t *testing.T) {
+	parse := func(name, role, subjects string) *Binding {
+		b, err := ParseBinding(stored(t, `{metadata: {name: b, labels: {a: `+name+`}}, roleRef: {`+role+`}, subjects: [`+subjects+`]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	one := parse("x", "kind: ClusterRole, name: r", "{kind: User, name: u}, {kind: ServiceAccount, name: s, namespace: n}")
+	for name, c := range map[string]struct {
+		other *Binding
+		want  bool
+	}{
+		"other labels, another order": {parse("y", "kind: ClusterRole, name: r", "{kind: ServiceAccount, name: s, namespace: n}, {kind: User, name: u}"), true},
+		"another role":                {parse("x", "kind: ClusterRole, name: r2", "{kind: User, name: u}, {kind: ServiceAccount, name: s, namespace: n}"), false},
+		"another kind of role":        {parse("x", "kind: Role, name: r", "{kind: User, name: u}, {kind: ServiceAccount, name: s, namespace: n}"), false},
+		"fewer subjects":              {parse("x", "kind: ClusterRole, name: r", "{kind: User, name: u}"), false},
+		"another subject":             {parse("x", "kind: ClusterRole, name: r", "{kind: Group, name: u}, {kind: ServiceAccount, name: s, namespace: n}"), false},
+	} {
+		if got := one.Same(c.other); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
