@@ -41,6 +41,7 @@ func usagef(format string, args ...any) error {
 func Main(ctx context.Context, args []string, out, errs io.Writer) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM) // to leave nothing half made
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process
 	err := command(ctx, args, streams{out, errs})
 	switch {
 	case err == nil:

@@ -212,7 +212,7 @@ func TestMembers(t *testing.T) {
 	mustRun(t, "restore", folder, "--etcd-data-dir="+members, "--initial-cluster=a=http://127.0.0.1:1,b=http://127.0.0.1:2")
 	var revisions []int64
 	for _, name := range []string{"a", "b"} {
-		found, err := inspect(filepath.Join(members, name, "member", "snap", "db"), nil)
+		found, err := inspect(t.Context(), filepath.Join(members, name, "member", "snap", "db"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -364,7 +364,7 @@ func TestOverrides(t *testing.T) {
 		"home/etcd": {Revision: revision + 1000, Objects: map[string]int{"configmaps": 2, "things.example.com (custom)": 2}},
 		"events/e":  {Revision: 1003, Objects: map[string]int{"events": 2}},
 	} {
-		found, err := inspect(filepath.Join(backups, data, "member", "snap", "db"), nil)
+		found, err := inspect(t.Context(), filepath.Join(backups, data, "member", "snap", "db"), nil)
 		if err != nil || found.Revision != want.Revision || differences(found.Objects, want.Objects) != "" {
 			t.Errorf("%s holds %+v, %v, want %+v", data, found, err, want)
 		}

@@ -2,6 +2,8 @@ package backup
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,7 +27,7 @@ const revisionBytes = 17
 
 // inspect reads etcd's database in a file: a snapshot, or that of a member that does not
 // run. It checks the structure of the file. The bar counts the bytes of its keys and values.
-func inspect(path string, bar *progress.Bar) (c contents, err error) {
+func inspect(ctx context.Context, path string, bar *progress.Bar) (c contents, err error) {
 	defer func() {
 		if p := recover(); p != nil { // bolt and etcd trust their files
 			err = fmt.Errorf("%s is not a database of etcd: %v", path, p)
@@ -35,18 +37,37 @@ func inspect(path string, bar *progress.Bar) (c contents, err error) {
 	if err != nil {
 		return contents{}, fmt.Errorf("%s: %w", path, err)
 	}
-	defer db.Close()
-	err = db.View(func(tx *bolt.Tx) error {
-		for broken := range tx.Check() {
-			return fmt.Errorf("%s is damaged: %w", path, broken)
-		}
-		c, err = read(tx, bar)
-		return err
-	})
-	return c, err
+	tx, err := db.Begin(false)
+	if err != nil {
+		return contents{}, errors.Join(err, db.Close())
+	}
+	if err = check(ctx, tx); err == nil {
+		c, err = read(ctx, tx, bar)
+	} else if ctx.Err() != nil {
+		return contents{}, err // bolt still reads the file, which has to stay mapped until the process ends
+	} else {
+		err = fmt.Errorf("%s is damaged: %w", path, err)
+	}
+	return c, errors.Join(err, tx.Rollback(), db.Close())
 }
 
-func read(tx *bolt.Tx, bar *progress.Bar) (contents, error) {
+// check checks the structure of a database. Unless ctx ends, bolt has read it to its end when it returns.
+func check(ctx context.Context, tx *bolt.Tx) (first error) {
+	found := tx.Check()
+	for {
+		select {
+		case broken, more := <-found:
+			if !more {
+				return first
+			}
+			first = cmp.Or(first, broken)
+		case <-ctx.Done():
+			return interrupted(ctx)
+		}
+	}
+}
+
+func read(ctx context.Context, tx *bolt.Tx, bar *progress.Bar) (contents, error) {
 	keys, meta := tx.Bucket(schema.Key.Name()), tx.Bucket(schema.Meta.Name())
 	if keys == nil || meta == nil {
 		return contents{}, errors.New("not a database of etcd: it has no keys")
@@ -56,6 +77,9 @@ func read(tx *bolt.Tx, bar *progress.Bar) (contents, error) {
 	cursor := keys.Cursor()
 	for key, value := cursor.First(); key != nil; key, value = cursor.Next() {
 		bar.Add(int64(len(key) + len(value)))
+		if err := interrupted(ctx); err != nil {
+			return contents{}, err
+		}
 		if len(key) < revisionBytes {
 			return contents{}, fmt.Errorf("a key of etcd's database is no revision: %x", key)
 		}

@@ -25,7 +25,7 @@ func createFlags(flags *pflag.FlagSet) action {
 			return err
 		}
 		var made *manifest
-		if err := whole(folder, func(temporary string) error {
+		if err := whole(ctx, folder, s.errs, func(temporary string) error {
 			made, err = create(ctx, temporary, place, s)
 			return err
 		}); err != nil {
@@ -34,32 +34,6 @@ func createFlags(flags *pflag.FlagSet) action {
 		_, err = fmt.Fprintf(s.out, "saved %s in %s\n", made, folder)
 		return err
 	}
-}
-
-// whole makes a folder by filling a temporary one beside it, which then gets its name.
-// Nothing is left when it fails. The folder must not exist, or be empty.
-func whole(folder string, fill func(temporary string) error) error {
-	folder, err := filepath.Abs(folder)
-	if err != nil {
-		return err
-	}
-	if there, err := exists(folder); err != nil || there {
-		return errors.Join(err, fmt.Errorf("%s is not empty, and nothing is overwritten", folder))
-	}
-	temporary, err := os.MkdirTemp(filepath.Dir(folder), "."+filepath.Base(folder)+"-*")
-	if err != nil {
-		return err
-	}
-	if err = fill(temporary); err == nil {
-		err = syncDir(temporary)
-	}
-	if err == nil {
-		err = os.Rename(temporary, folder) // fails when something has come into it meanwhile
-	}
-	if err != nil {
-		return errors.Join(err, os.RemoveAll(temporary))
-	}
-	return syncDir(filepath.Dir(folder))
 }
 
 // place is where a suite is: the sources of its snapshots, and its data folder if it has one.
@@ -93,7 +67,7 @@ func create(ctx context.Context, folder string, from place, s streams) (*manifes
 		}
 	}
 	if from.dataDir != "" {
-		if err := saveHome(folder, from.dataDir, m.Files); err != nil {
+		if err := saveHome(ctx, folder, from.dataDir, m.Files); err != nil {
 			return nil, err
 		}
 	}
@@ -123,16 +97,16 @@ func (d database) save(ctx context.Context, folder string, from source, s stream
 	reading.End()
 	bar := s.bar(d.label("checking"), 3*sizeOf(snapshot)) // read three times
 	defer bar.End()
-	if err := checkSum(snapshot, bar); err != nil {
+	if err := checkSum(ctx, snapshot, bar); err != nil {
 		return "", err
 	}
-	if *d.contents, err = inspect(snapshot, bar); err != nil {
+	if *d.contents, err = inspect(ctx, snapshot, bar); err != nil {
 		return "", err
 	}
 	if d.Revision < least {
 		return "", fmt.Errorf("the snapshot is of revision %d, and etcd was at %d before", d.Revision, least)
 	}
-	return hashFile(snapshot, bar)
+	return hashFile(ctx, snapshot, bar)
 }
 
 // label adds the name of an override to the label of a bar.
@@ -148,7 +122,7 @@ func (d database) failed(err error) error {
 
 // saveHome copies the files of an all-in-one's data folder that are as much part of the
 // suite as its objects: keys, tokens and the vocabulary.
-func saveHome(folder, dataDir string, hashes map[string]string) error {
+func saveHome(ctx context.Context, folder, dataDir string, hashes map[string]string) error {
 	for _, name := range home.Files() {
 		content, err := os.ReadFile(filepath.Join(dataDir, name))
 		if errors.Is(err, os.ErrNotExist) {
@@ -161,7 +135,7 @@ func saveHome(folder, dataDir string, hashes map[string]string) error {
 		if err := putFile(folder, saved, content); err != nil {
 			return err
 		}
-		if hashes[filepath.ToSlash(saved)], err = hashFile(filepath.Join(folder, saved), nil); err != nil {
+		if hashes[filepath.ToSlash(saved)], err = hashFile(ctx, filepath.Join(folder, saved), nil); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -141,14 +142,14 @@ func readManifest(folder string) (*manifest, error) {
 }
 
 // hashFile returns the SHA-256 of a file. The bar counts its bytes.
-func hashFile(path string, bar *progress.Bar) (string, error) {
+func hashFile(ctx context.Context, path string, bar *progress.Bar) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
 	hash := sha256.New()
-	if _, err := io.Copy(io.MultiWriter(hash, bar), f); err != nil {
+	if _, err := copyUntil(ctx, io.MultiWriter(hash, bar), f); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
@@ -160,8 +161,10 @@ func writeFile(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	err = write(f)
-	return errors.Join(err, f.Sync(), f.Close())
+	if err = write(f); err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // syncDir makes the entries of a folder durable.

@@ -39,7 +39,7 @@ func restoreFlags(flags *pflag.FlagSet) action {
 	flags.StringVar(&r.override, "override", "", "`name` of the etcd of an override in the backup, as in events, to restore instead of the main etcd; needs --etcd-data-dir")
 	cluster := flags.String("initial-cluster", "", "names and peer `URLs` of all members, as in etcd-1=https://etcd-1:2380,etcd-2=https://etcd-2:2380")
 	flags.Int64Var(&r.bump, "bump-revision", 0, "how many `revisions` to skip; 0: more than can have been written since the backup was made")
-	return func(_ context.Context, folder string, s streams) (err error) {
+	return func(ctx context.Context, folder string, s streams) (err error) {
 		switch {
 		case (r.dataDir == "") == (r.etcdDir == ""):
 			return usagef("either --data-dir or --etcd-data-dir says what to make")
@@ -58,16 +58,16 @@ func restoreFlags(flags *pflag.FlagSet) action {
 				return usagef("--initial-cluster: %q is no name of a folder", name)
 			}
 		}
-		m, err := verify(folder, s)
+		m, err := verify(ctx, folder, s)
 		if err != nil {
 			return err
 		}
-		return r.run(folder, m, s)
+		return r.run(ctx, folder, m, s)
 	}
 }
 
 // run makes the folders of a backup that was verified.
-func (r *restoration) run(folder string, m *manifest, s streams) error {
+func (r *restoration) run(ctx context.Context, folder string, m *manifest, s streams) error {
 	bump, err := r.skip(m, time.Now())
 	if err != nil {
 		return err
@@ -79,16 +79,16 @@ func (r *restoration) run(folder string, m *manifest, s streams) error {
 	// A cluster with another id is another one to all who knew the lost one.
 	g := goal{database: d, files: m.Files, folder: folder, revision: d.Revision + bump, token: "restored-" + rand.Text(), streams: s}
 	if r.dataDir == "" {
-		err = whole(r.etcdDir, func(temporary string) error {
+		err = whole(ctx, r.etcdDir, s.errs, func(temporary string) error {
 			for name := range r.cluster {
-				if err := g.restore(filepath.Join(temporary, name), name, r.cluster); err != nil {
+				if err := g.restore(ctx, filepath.Join(temporary, name), name, r.cluster); err != nil {
 					return fmt.Errorf("%s: %w", name, err)
 				}
 			}
 			return nil
 		})
 	} else {
-		err = whole(r.dataDir, g.restoreHome)
+		err = whole(ctx, r.dataDir, s.errs, func(temporary string) error { return g.restoreHome(ctx, temporary) })
 	}
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ type goal struct {
 }
 
 // restoreHome makes the data folder of an all-in-one.
-func (g goal) restoreHome(dir string) error {
+func (g goal) restoreHome(ctx context.Context, dir string) error {
 	for name := range g.files {
 		local, ok := strings.CutPrefix(name, homeDir+"/")
 		if !ok {
@@ -151,25 +151,27 @@ func (g goal) restoreHome(dir string) error {
 	if err != nil {
 		return err
 	}
-	return g.restore(filepath.Join(dir, "etcd"), "portico", cluster)
+	return g.restore(ctx, filepath.Join(dir, "etcd"), "portico", cluster)
 }
 
 // restore makes the data folder of a member of etcd, and reads what is in it.
-func (g goal) restore(dir, name string, cluster types.URLsMap) error {
+func (g goal) restore(ctx context.Context, dir, name string, cluster types.URLsMap) error {
 	saved, restored := filepath.Join(g.folder, g.file), filepath.Join(dir, "member", "snap", "db")
 	bar := g.streams.bar("restoring "+name, 2*sizeOf(saved)) // written and read
 	defer bar.End()
 	written := bar.Follow(func() int64 { return sizeOf(restored) })
-	err := snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
-		SnapshotPath: saved, Name: name, OutputDataDir: dir,
-		PeerURLs: cluster[name].StringSlice(), InitialCluster: cluster.String(), InitialClusterToken: g.token,
-		RevisionBump: uint64(g.revision - g.written), MarkCompacted: true,
-	})
+	err := uninterruptible(ctx, func() error {
+		return snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
+			SnapshotPath: saved, Name: name, OutputDataDir: dir,
+			PeerURLs: cluster[name].StringSlice(), InitialCluster: cluster.String(), InitialClusterToken: g.token,
+			RevisionBump: uint64(g.revision - g.written), MarkCompacted: true,
+		})
+	}, func() { _ = os.RemoveAll(dir) }) // it fails without its files; what it makes after that goes with the folder above
 	written()
 	if err != nil {
 		return err
 	}
-	found, err := inspect(restored, bar)
+	found, err := inspect(ctx, restored, bar)
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ import (
 )
 
 func verifyFlags(*pflag.FlagSet) action {
-	return func(_ context.Context, folder string, s streams) error {
-		m, err := verify(folder, s)
+	return func(ctx context.Context, folder string, s streams) error {
+		m, err := verify(ctx, folder, s)
 		if err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func verifyFlags(*pflag.FlagSet) action {
 }
 
 // verify checks all files of a backup and counts what is in its databases.
-func verify(folder string, s streams) (*manifest, error) {
+func verify(ctx context.Context, folder string, s streams) (*manifest, error) {
 	m, err := readManifest(folder)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func verify(folder string, s streams) (*manifest, error) {
 		if !filepath.IsLocal(filepath.FromSlash(name)) {
 			return nil, fmt.Errorf("%s names the file %q, which is outside of the backup", manifestFile, name)
 		}
-		got, err := hashFile(filepath.Join(folder, filepath.FromSlash(name)), bar)
+		got, err := hashFile(ctx, filepath.Join(folder, filepath.FromSlash(name)), bar)
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +61,7 @@ func verify(folder string, s streams) (*manifest, error) {
 		}
 	}
 	for _, d := range m.databases() {
-		if err := d.verify(folder, bar); err != nil {
+		if err := d.verify(ctx, folder, bar); err != nil {
 			return nil, err
 		}
 	}
@@ -69,12 +69,12 @@ func verify(folder string, s streams) (*manifest, error) {
 }
 
 // verify compares a snapshot with what the manifest says.
-func (d database) verify(folder string, bar *progress.Bar) error {
+func (d database) verify(ctx context.Context, folder string, bar *progress.Bar) error {
 	snapshot := filepath.Join(folder, d.file)
-	if err := checkSum(snapshot, bar); err != nil {
+	if err := checkSum(ctx, snapshot, bar); err != nil {
 		return d.failed(err)
 	}
-	found, err := inspect(snapshot, bar)
+	found, err := inspect(ctx, snapshot, bar)
 	if err != nil {
 		return d.failed(err)
 	}
@@ -90,7 +90,7 @@ func (d database) verify(folder string, bar *progress.Bar) error {
 
 // checkSum compares a snapshot with the SHA-256 that etcd has written after it: without
 // it, it was cut short on its way.
-func checkSum(path string, bar *progress.Bar) error {
+func checkSum(ctx context.Context, path string, bar *progress.Bar) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func checkSum(path string, bar *progress.Bar) error {
 		return errors.New("the snapshot is not whole: it does not end with its SHA-256")
 	}
 	hash, last := sha256.New(), make([]byte, sha256.Size)
-	if _, err := io.CopyN(io.MultiWriter(hash, bar), f, info.Size()-sha256.Size); err != nil {
+	if _, err := copyUntil(ctx, io.MultiWriter(hash, bar), io.LimitReader(f, info.Size()-sha256.Size)); err != nil {
 		return err
 	}
 	if _, err := io.ReadFull(f, last); err != nil {
