@@ -19,6 +19,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/etcd"
 	"github.com/portico-platform/portico/services/kit/etcd/atrest"
+	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/watch-hub/internal/keys"
@@ -104,6 +105,8 @@ func (h *Hub) Run(ctx context.Context) error {
 	for _, one := range append([]*follower{h.main}, h.apart...) {
 		loops.Go(func() { one.run(ctx) })
 	}
+	won := h.election.won()
+	loops.Go(func() { h.recordOverrides(ctx, won) })
 	loops.Go(func() { h.keys.Run(ctx) })
 	loops.Go(func() { h.beats.exchange(ctx) })
 	loops.Go(func() {
@@ -119,6 +122,26 @@ func (h *Hub) Run(ctx context.Context) error {
 	})
 	loops.Wait()
 	return nil
+}
+
+// recordOverrides records the overrides in the main etcd after each won election, until ctx ends: of hubs with
+// different flags, as during a change of them, the one that publishes counts.
+func (h *Hub) recordOverrides(ctx context.Context, won <-chan struct{}) {
+	for {
+		select {
+		case <-won:
+		case <-ctx.Done():
+			return
+		}
+		for h.election.leads() {
+			err := etcd.Record(ctx, h.config.Etcd, h.config.Overrides)
+			if err == nil || ctx.Err() != nil {
+				break
+			}
+			h.config.Log.Warn("which resources are in other etcds is not recorded, retrying", "error", err)
+			retry.Pause(ctx, retryEvery)
+		}
+	}
 }
 
 // Replay implements services.WatchHub.

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"net/http"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,8 +32,16 @@ func TestBackupOfOverrides(t *testing.T) {
 	ok(t, d.Cluster, eventNamed("kept"))
 
 	backup, files := filepath.Join(t.TempDir(), "backup"), d.issue(t, "checker", "checker")
-	manageBackup(t, "backup", "create", backup, "--etcd-servers=https://"+d.addresses["etcd"], override,
-		"--etcd-cafile="+files.CA, "--etcd-certfile="+files.Cert, "--etcd-keyfile="+files.Key)
+	create := []string{"backup", "create", backup, "--etcd-servers=https://" + d.addresses["etcd"],
+		"--etcd-cafile=" + files.CA, "--etcd-certfile=" + files.Cert, "--etcd-keyfile=" + files.Key}
+	eventually(t, "a backup without Events is refused", func() bool { // once the hub that publishes has recorded them
+		out, err := exec.Command(portico(t), create...).CombinedOutput()
+		if err == nil {
+			_ = os.RemoveAll(backup)
+		}
+		return err != nil && strings.Contains(string(out), "with '"+override+"'")
+	})
+	manageBackup(t, append(create, override)...)
 	manageBackup(t, "backup", "verify", backup)
 	d.write(t, "POST", configMapPath, "", mapNamed("ghost"))
 	ok(t, d.Cluster, eventNamed("ghost"))

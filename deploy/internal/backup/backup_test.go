@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 
 	"github.com/portico-platform/portico/deploy/internal/terminal"
+	"github.com/portico-platform/portico/services/kit/etcd"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/store/embedded"
 )
@@ -107,6 +108,7 @@ func TestWrongCalls(t *testing.T) {
 		"--override needs --etcd-data-dir":   {"restore", dir, "--data-dir=" + dir + "/new", "--override=events"},
 		"/pods: cannot have an etcd":         {"backup", "create", dir, "--etcd-servers=http://localhost:1", "--etcd-servers-overrides=/pods#http://localhost:2"},
 		"localhost:1 is a server of":         {"backup", "create", dir, "--etcd-servers=http://localhost:1", "--etcd-servers-overrides=/events#http://localhost:1"},
+		"contradict each other":              {"backup", "create", dir, "--etcd-servers=http://localhost:1", "--main-etcd-only", "--etcd-servers-overrides=/events#http://localhost:2"},
 		"would go back":                      {"restore", dir, "--data-dir=" + dir, "--bump-revision=-1"},
 		`"../a" is no name of a folder`:      {"restore", dir, "--etcd-data-dir=" + dir, "--initial-cluster=../a=http://127.0.0.1:1"},
 		"--initial-cluster: URL scheme must": {"restore", dir, "--etcd-data-dir=" + dir, "--initial-cluster=a=nowhere"},
@@ -377,6 +379,52 @@ func TestOverrides(t *testing.T) {
 	}
 	if status, said := run(t, "restore", folder, "--data-dir="+filepath.Join(backups, "damaged")); status != 1 || !strings.Contains(said, "etcd-events.db is not as it was saved") {
 		t.Errorf("restored a damaged backup: %d %s", status, said)
+	}
+}
+
+// TestRecordedOverrides: a backup without what other etcds store is made only on request, and says so.
+func TestRecordedOverrides(t *testing.T) {
+	dir, server := dataFolder(t)
+	fill(t, server.Client)
+	defer mustClose(t, server)
+	record := func(overrides ...etcd.Override) {
+		t.Helper()
+		if err := etcd.Record(t.Context(), server.Client, overrides); err != nil {
+			t.Fatal(err)
+		}
+	}
+	events, leases := resource.GroupResource{Resource: "events"}, resource.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+	ofEvents := serve(t)
+	record(etcd.Override{Types: []resource.GroupResource{events}, Servers: []string{"https://events-1:2379"}}, etcd.Override{Types: []resource.GroupResource{leases}, Servers: []string{"https://leases-1:2379"}})
+	parent := t.TempDir()
+	create := func(name string, args ...string) (int, string) {
+		return run(t, append([]string{"backup", "create", filepath.Join(parent, name), "--data-dir=" + dir}, args...)...)
+	}
+	for want, args := range map[string][]string{
+		"stores /events, coordination.k8s.io/leases in other etcds":                                                 nil,
+		"'--etcd-servers-overrides=/events#https://events-1:2379,coordination.k8s.io/leases#https://leases-1:2379'": {},
+		"stores coordination.k8s.io/leases in other etcds":                                                          {"--etcd-servers-overrides=/events#" + ofEvents},
+	} {
+		if status, said := create("none", args...); status != 1 || !strings.Contains(said, want) {
+			t.Errorf("%q: %d %s, want %s", args, status, said, want)
+		}
+	}
+	if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+	if status, said := create("alone", "--main-etcd-only"); status != 0 || !strings.Contains(said, "without /events, coordination.k8s.io/leases, which another etcd stores") {
+		t.Errorf("the main etcd alone: %d %s", status, said)
+	}
+	if said := mustRun(t, "restore", filepath.Join(parent, "alone"), "--data-dir="+filepath.Join(parent, "restored")); !strings.Contains(said, "is without /events, coordination.k8s.io/leases") {
+		t.Errorf("restored: %s", said)
+	}
+	record(etcd.Override{Types: []resource.GroupResource{events}, Servers: []string{"https://events-1:2379"}})
+	if status, said := create("both", "--etcd-servers-overrides=/events#"+ofEvents); status != 0 {
+		t.Errorf("with the etcd of Events: %d %s", status, said)
+	}
+	record()
+	if status, said := create("again"); status != 0 || strings.Contains(said, "without") {
+		t.Errorf("after the override was removed: %d %s", status, said)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/portico-platform/portico/deploy/internal/progress"
+	"github.com/portico-platform/portico/services/kit/etcd"
 	"github.com/portico-platform/portico/services/resource"
 )
 
@@ -87,6 +88,9 @@ func read(ctx context.Context, tx *bolt.Tx, bar *progress.Bar) (contents, error)
 		var kv mvccpb.KeyValue
 		if err := proto.Unmarshal(value, &kv); err != nil {
 			return contents{}, fmt.Errorf("revision %d: %w", c.written, err)
+		}
+		if string(kv.Key) == etcd.RecordKey {
+			c.record = kv.Value // a deletion has none
 		}
 		if mvcc.IsTombstone(key) {
 			delete(present, string(kv.Key))

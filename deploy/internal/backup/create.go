@@ -41,6 +41,7 @@ type place struct {
 	main      source
 	overrides []overridden
 	dataDir   string
+	mainOnly  bool // leave out what other etcds store
 }
 
 // overridden is the source of the snapshot of an override.
@@ -65,6 +66,11 @@ func create(ctx context.Context, folder string, from place, s streams) (*manifes
 		if m.Files[d.file], err = d.save(ctx, folder, sources[i], s); err != nil {
 			return nil, d.failed(err)
 		}
+		if d.name == "" {
+			if err := m.compare(from); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if from.dataDir != "" {
 		if err := saveHome(ctx, folder, from.dataDir, m.Files); err != nil {
@@ -79,6 +85,35 @@ func create(ctx context.Context, folder string, from place, s streams) (*manifes
 		_, err := w.Write(append(content, '\n'))
 		return err
 	})
+}
+
+// compare returns an error if the main etcd says that others store resources, and these are not saved.
+// With mainOnly, it notes them.
+func (m *manifest) compare(from place) error {
+	recorded, err := etcd.ParseRecord(m.record)
+	if err != nil {
+		return err
+	}
+	saved := map[string]bool{}
+	for _, o := range from.overrides {
+		for _, gr := range o.Types {
+			saved[etcd.FlagName(gr)] = true
+		}
+	}
+	var others []string
+	for _, o := range recorded {
+		for _, name := range o.Types {
+			if !saved[name] {
+				m.Without = append(m.Without, name)
+			}
+		}
+		others = append(others, o.String())
+	}
+	if len(m.Without) == 0 || from.mainOnly {
+		return nil
+	}
+	return fmt.Errorf("the suite stores %s in other etcds, which would be missing: name them as the store does, with "+
+		"'--etcd-servers-overrides=%s', or save the main etcd alone with --main-etcd-only", strings.Join(m.Without, ", "), strings.Join(others, ","))
 }
 
 // save takes the snapshot, checks it, notes what is in it and returns its SHA-256.

@@ -36,6 +36,8 @@ type manifest struct {
 	// contents are those of the main etcd.
 	contents
 	Overrides []override `json:"overrides,omitempty"`
+	// Without are types that another etcd stores, which was left out.
+	Without []string `json:"without,omitempty"`
 }
 
 // override is an etcd of --etcd-servers-overrides.
@@ -56,6 +58,8 @@ type contents struct {
 	// written is the newest revision of a key that is kept: compaction may have removed
 	// the ones after it.
 	written int64
+	// record is what the main etcd says about overrides.
+	record []byte
 }
 
 // database is the snapshot of one etcd.
@@ -95,6 +99,9 @@ func (m *manifest) String() string {
 	text := fmt.Sprintf("revision %d of %s: %s", m.Revision, m.Created.Format(time.RFC3339), m.contents)
 	for _, o := range m.Overrides {
 		text += fmt.Sprintf("; etcd %s, revision %d: %s", o.Name, o.Revision, o.contents)
+	}
+	if len(m.Without) > 0 {
+		text += fmt.Sprintf("; without %s, which another etcd stores", strings.Join(m.Without, ", "))
 	}
 	if len(m.Overrides) > 0 {
 		text += "; each etcd is consistent in itself, and they are not of one moment"

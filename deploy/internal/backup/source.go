@@ -32,12 +32,13 @@ func sourceFlags(flags *pflag.FlagSet) func() (place, error) {
 	dir := flags.String("data-dir", "", "data `folder` of an all-in-one, which may run")
 	etcd.Flags(flags)
 	etcd.OverrideFlag(flags)
+	mainOnly := flags.Bool("main-etcd-only", false, "save the main etcd alone, although the suite stores resources in others")
 	return func() (place, error) {
 		servers, err := flags.GetStringSlice("etcd-servers")
 		if err != nil {
 			return place{}, err
 		}
-		at := place{dataDir: *dir}
+		at := place{dataDir: *dir, mainOnly: *mainOnly}
 		switch {
 		case (*dir == "") == (len(servers) == 0):
 			return place{}, usagef("either --data-dir or --etcd-servers says where the suite is")
@@ -54,6 +55,9 @@ func sourceFlags(flags *pflag.FlagSet) func() (place, error) {
 			at.main = fromServers(servers, security)
 		}
 		at.overrides, err = overrideSources(flags)
+		if err == nil && at.mainOnly && len(at.overrides) > 0 {
+			err = usagef("--main-etcd-only and --etcd-servers-overrides contradict each other")
+		}
 		return at, err
 	}
 }
