@@ -19,20 +19,34 @@ import (
 
 func createFlags(flags *pflag.FlagSet) action {
 	from := sourceFlags(flags)
+	dated := flags.Bool("dated", false, "make a folder in FOLDER whose name is the time, as in 2026-01-31T02-00-00Z")
+	keep := flags.Int("keep", 0, "with --dated, how many such `backups` to keep: older ones are removed when a new one is made; 0: all")
 	return func(ctx context.Context, folder string, s streams) error {
 		place, err := from()
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case *keep < 0, *keep > 0 && !*dated:
+			return usagef("--keep: needs --dated, and a number of backups")
+		}
+		in := folder
+		if *dated {
+			if err := os.MkdirAll(in, 0o700); err != nil {
+				return err
+			}
+			folder = filepath.Join(in, time.Now().UTC().Format(datedName))
 		}
 		var made *manifest
-		if err := whole(ctx, folder, s.errs, func(temporary string) error {
+		if err := (target{folder: folder, said: s.errs}).make(ctx, func(temporary string) error {
 			made, err = create(ctx, temporary, place, s)
 			return err
 		}); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(s.out, "saved %s in %s\n", made, folder)
-		return err
+		if _, err = fmt.Fprintf(s.out, "saved %s in %s\n", made, folder); err != nil || *keep == 0 {
+			return err
+		}
+		return removeOld(in, *keep, s.out)
 	}
 }
 

@@ -3,6 +3,9 @@ package backup
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.uber.org/zap"
@@ -30,6 +35,9 @@ type restoration struct {
 	override         string        // the etcd to restore; empty for the main one
 	cluster          types.URLsMap // peer URLs of the members, by their names
 	bump             int64
+	member           string    // the only one to make; empty for all
+	at               time.Time // of the restoration
+	replace          bool
 }
 
 func restoreFlags(flags *pflag.FlagSet) action {
@@ -39,7 +47,13 @@ func restoreFlags(flags *pflag.FlagSet) action {
 	flags.StringVar(&r.override, "override", "", "`name` of the etcd of an override in the backup, as in events, to restore instead of the main etcd; needs --etcd-data-dir")
 	cluster := flags.String("initial-cluster", "", "names and peer `URLs` of all members, as in etcd-1=https://etcd-1:2380,etcd-2=https://etcd-2:2380")
 	flags.Int64Var(&r.bump, "bump-revision", 0, "how many `revisions` to skip; 0: more than can have been written since the backup was made")
+	flags.StringVar(&r.member, "member", "", "`name` of the only member to make, whose data folder is then --etcd-data-dir itself; needs --at")
+	at := flags.String("at", "", "`time` of the restoration, as in 2026-01-31T09:00:00Z: the same for all members that are made one by one")
+	flags.BoolVar(&r.replace, "replace", false, "with --member, move what is at --etcd-data-dir to a folder beside it, whose name ends with -before-TIME; etcd must not run on it")
 	return func(ctx context.Context, folder string, s streams) (err error) {
+		if err := r.parseMember(*at, flags.Changed("at")); err != nil {
+			return err
+		}
 		switch {
 		case (r.dataDir == "") == (r.etcdDir == ""):
 			return usagef("either --data-dir or --etcd-data-dir says what to make")
@@ -58,6 +72,9 @@ func restoreFlags(flags *pflag.FlagSet) action {
 				return usagef("--initial-cluster: %q is no name of a folder", name)
 			}
 		}
+		if r.member != "" && r.cluster[r.member] == nil {
+			return usagef("--member: %q is not in --initial-cluster", r.member)
+		}
 		m, err := verify(ctx, folder, s)
 		if err != nil {
 			return err
@@ -66,9 +83,28 @@ func restoreFlags(flags *pflag.FlagSet) action {
 	}
 }
 
+// parseMember checks the flags of a member that is made alone.
+func (r *restoration) parseMember(at string, given bool) (err error) {
+	switch {
+	case (r.member != "") != given:
+		return usagef("--member and --at belong together")
+	case r.replace && r.member == "":
+		return usagef("--replace needs --member")
+	case r.member != "" && r.etcdDir == "":
+		return usagef("--member needs --etcd-data-dir")
+	case !given:
+		r.at = time.Now()
+	default:
+		if r.at, err = time.Parse(time.RFC3339, at); err != nil {
+			return usagef("--at: %v", err)
+		}
+	}
+	return nil
+}
+
 // run makes the folders of a backup that was verified.
 func (r *restoration) run(ctx context.Context, folder string, m *manifest, s streams) error {
-	bump, err := r.skip(m, time.Now())
+	bump, err := r.skip(m, r.at)
 	if err != nil {
 		return err
 	}
@@ -78,19 +114,7 @@ func (r *restoration) run(ctx context.Context, folder string, m *manifest, s str
 	}
 	// A cluster with another id is another one to all who knew the lost one.
 	g := goal{database: d, files: m.Files, folder: folder, revision: d.Revision + bump, token: "restored-" + rand.Text(), streams: s}
-	if r.dataDir == "" {
-		err = whole(ctx, r.etcdDir, s.errs, func(temporary string) error {
-			for name := range r.cluster {
-				if err := g.restore(ctx, filepath.Join(temporary, name), name, r.cluster); err != nil {
-					return fmt.Errorf("%s: %w", name, err)
-				}
-			}
-			return nil
-		})
-	} else {
-		err = whole(ctx, r.dataDir, s.errs, func(temporary string) error { return g.restoreHome(ctx, temporary) })
-	}
-	if err != nil {
+	if err := r.make(ctx, g); err != nil {
 		return err
 	}
 	what, others := "the main etcd", []string{}
@@ -111,6 +135,56 @@ func (r *restoration) run(ctx context.Context, folder string, m *manifest, s str
 		fmt.Fprintf(s.out, "the backup also has other etcds, which are restored on their own: %s\n", strings.Join(others, ", "))
 	}
 	return nil
+}
+
+// make makes what was asked for.
+func (r *restoration) make(ctx context.Context, g goal) error {
+	t := target{folder: r.dataDir + r.etcdDir, said: g.streams.errs}
+	switch {
+	case r.dataDir != "":
+		return t.make(ctx, func(temporary string) error { return g.restoreHome(ctx, temporary) })
+	case r.member == "":
+		return t.make(ctx, func(temporary string) error {
+			for name := range r.cluster {
+				if err := g.restore(ctx, filepath.Join(temporary, name), name, r.cluster); err != nil {
+					return fmt.Errorf("%s: %w", name, err)
+				}
+			}
+			return nil
+		})
+	}
+	// Each member is made by a process of its own, and all are of one cluster.
+	sum := sha256.Sum256(fmt.Append(nil, g.name, g.files, r.at.Unix()))
+	g.token = "restored-" + hex.EncodeToString(sum[:16])
+	if r.replace {
+		if err := unused(r.etcdDir); err != nil {
+			return err
+		}
+		t.aside = filepath.Clean(r.etcdDir) + "-before-" + r.at.UTC().Format(datedName)
+	}
+	return t.make(ctx, func(temporary string) error {
+		made := filepath.Join(temporary, r.member) // etcd's library wants an empty folder
+		if err := g.restore(ctx, made, r.member, r.cluster); err != nil {
+			return err
+		}
+		return errors.Join(os.Rename(filepath.Join(made, "member"), filepath.Join(temporary, "member")), os.Remove(made))
+	})
+}
+
+// unused returns an error if an etcd of this machine uses a data folder.
+func unused(dir string) error {
+	database := filepath.Join(dir, "member", "snap", "db")
+	if sizeOf(database) == 0 {
+		return nil
+	}
+	db, err := bolt.Open(database, 0o400, &bolt.Options{ReadOnly: true, Timeout: time.Second})
+	if errors.Is(err, bolterrors.ErrTimeout) {
+		return fmt.Errorf("an etcd runs on %s: stop it first", dir)
+	}
+	if err != nil {
+		return nil // it is damaged, which may be why it is replaced
+	}
+	return db.Close()
 }
 
 // skip returns how many revisions to skip.

@@ -20,17 +20,29 @@ const lockName = ".portico-unfinished"
 // temporaryName matches the names of temporary folders: of the folder .NAME-RANDOM the NAME.
 var temporaryName = regexp.MustCompile(`^\.(.+)-[0-9]+$`)
 
-// whole makes a folder by filling a temporary one beside it, which then gets its name.
-// Nothing is left when it fails, or when ctx ends. The folder must not exist, or be empty.
-func whole(ctx context.Context, folder string, said io.Writer, fill func(temporary string) error) error {
-	folder, err := filepath.Abs(folder)
+// target is a folder to make.
+type target struct {
+	folder string
+	// aside is where what is there is moved; empty: there must be nothing, or an empty folder.
+	aside string
+	said  io.Writer
+}
+
+// make makes the folder by filling a temporary one beside it, which then gets its name.
+// Nothing is left when it fails, or when ctx ends.
+func (t target) make(ctx context.Context, fill func(temporary string) error) error {
+	folder, err := filepath.Abs(t.folder)
 	if err != nil {
 		return err
 	}
-	if there, err := exists(folder); err != nil || there {
-		return errors.Join(err, fmt.Errorf("%s is not empty, and nothing is overwritten", folder))
+	there, err := exists(folder)
+	if err == nil && there && t.aside == "" {
+		err = fmt.Errorf("%s is not empty, and nothing is overwritten", folder)
 	}
-	clearLeftovers(folder, said)
+	if err != nil {
+		return err
+	}
+	clearLeftovers(folder, t.said)
 	temporary, err := os.MkdirTemp(filepath.Dir(folder), "."+filepath.Base(folder)+"-*")
 	if err != nil {
 		return err
@@ -54,7 +66,7 @@ func whole(ctx context.Context, folder string, said io.Writer, fill func(tempora
 		err = syncDir(temporary)
 	}
 	if err == nil {
-		err = os.Rename(temporary, folder) // fails when something has come into it meanwhile
+		err = t.put(temporary, folder)
 	}
 	if err != nil {
 		if left := os.RemoveAll(temporary); left != nil {
@@ -63,6 +75,26 @@ func whole(ctx context.Context, folder string, said io.Writer, fill func(tempora
 		return err
 	}
 	return syncDir(filepath.Dir(folder))
+}
+
+// put gives the temporary folder its name. What is moved aside is what was there before the first attempt:
+// an attempt that is repeated, with the same aside, replaces what the one before has made.
+func (t target) put(temporary, folder string) error {
+	if t.aside != "" {
+		switch kept, err := exists(t.aside); {
+		case err != nil:
+			return err
+		case kept:
+			if err := os.RemoveAll(folder); err != nil {
+				return err
+			}
+		default:
+			if err := os.Rename(folder, t.aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return os.Rename(temporary, folder) // fails when something has come into it meanwhile
 }
 
 // clearLeftovers removes the temporary folders beside a folder whose processes were killed, and names
