@@ -215,7 +215,7 @@ func (s *suite) start(t *testing.T, p program) {
 		args = append(args, "--"+other+"-address="+s.reach(replica, other))
 	}
 	if p.etcd {
-		args = append(args, "--etcd-servers=https://"+s.reach(replica, "etcd"), "--etcd-cafile="+peer.CA, "--etcd-certfile="+peer.Cert, "--etcd-keyfile="+peer.Key)
+		args = append(args, "--etcd-servers=https://"+strings.ReplaceAll(s.reach(replica, "etcd"), ",", ",https://"), "--etcd-cafile="+peer.CA, "--etcd-certfile="+peer.Cert, "--etcd-keyfile="+peer.Key)
 	}
 	if p.nats {
 		args = append(args, "--nats-url=tls://"+s.reach(replica, "nats"), "--nats-ca-file="+peer.CA, "--nats-cert-file="+peer.Cert, "--nats-key-file="+peer.Key)
