@@ -332,6 +332,13 @@ func TestWrongValues(t *testing.T) {
 		"monitoring.podMonitor.enabled=true":                             "networkPolicy.metrics",
 		"minReadySeconds=null":                                           "--reset-then-reuse-values",
 		"networkPolicy.apiServer=null":                                   "--reset-then-reuse-values",
+		"backup=null":                                                    "--reset-then-reuse-values",
+		"restore=null":                                                   "--reset-then-reuse-values",
+		"backup.keep=-1":                                                 "/backup/keep",
+		"backup.storage.accessModes={ReadOnlyMany}":                      "/backup/storage/accessModes/0",
+		"restore.backup=../a":                                            "/restore/backup",
+		"restore.backup=a,etcd.stopped=true":                             "restore.backup: stop etcd in an upgrade of its own",
+		"restore.backup=a,etcd.bundled=false,etcd.external.endpoints={https://e}": "restores the bundled etcd only",
 	} {
 		t.Run(set, func(t *testing.T) {
 			t.Parallel()

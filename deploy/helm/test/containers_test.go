@@ -155,7 +155,9 @@ func suiteFlags(t *testing.T, w workload) []string {
 	switch {
 	case slices.Contains(services, w.component):
 		return flagsOf(t, w.component)
-	case w.component == "identities" || w.component == "test":
+	case w.component == "restore":
+		return flagsOf(t, "portico", "restore")
+	case w.component == "identities" || w.component == "test" || w.component == "backup":
 		return flagsOf(t, "portico", w.pod.Containers[0].Args[:2]...)
 	}
 	return nil

@@ -70,6 +70,13 @@ func (n *node) run(ctx context.Context, job *batchv1.Job) error {
 		return err
 	}
 	replace = append(replace, "=/pki/", "="+work+"/pki/")
+	for _, m := range pod.Containers[0].VolumeMounts {
+		for _, v := range pod.Volumes {
+			if v.Name == m.Name && v.PersistentVolumeClaim != nil {
+				replace = append(replace, m.MountPath+"/", n.claim(v.PersistentVolumeClaim.ClaimName)+"/")
+			}
+		}
+	}
 	args := []string{}
 	for _, arg := range pod.Containers[0].Args {
 		flag, _, _ := strings.Cut(arg, "=")
@@ -94,6 +101,9 @@ func (n *node) run(ctx context.Context, job *batchv1.Job) error {
 	}
 	return errors.Join(failure, n.report(ctx, job, failure))
 }
+
+// claim returns the folder that replaces the volume of a claim.
+func (n *node) claim(name string) string { return filepath.Join(n.dir, "claims", name) }
 
 // report writes the status of a Job that has ended.
 func (n *node) report(ctx context.Context, job *batchv1.Job, failure error) error {

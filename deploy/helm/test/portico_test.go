@@ -33,6 +33,7 @@ const patience = 2 * time.Minute
 
 // site is a running Portico, which replaces the cluster that the chart is installed in.
 type site struct {
+	dir        string // of its data
 	kubeconfig string
 	config     *rest.Config
 	client     kubernetes.Interface
@@ -65,7 +66,7 @@ func start(t *testing.T, more ...string) *site {
 			t.Logf("Portico said: %s", output.String())
 		}
 	})
-	s := &site{kubeconfig: filepath.Join(dir, "kubeconfig")}
+	s := &site{dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig")}
 	eventually(t, "Portico is ready", func() error { return s.connect(t.Context()) })
 	s.addDefinitions(t)
 	return s

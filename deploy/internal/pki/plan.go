@@ -68,6 +68,7 @@ func (s Site) folders() []folder {
 			f.trust["serving-ca.crt"] = []string{serving}
 		}),
 		newFolder("node", func(f *folder) { f.trust["clients-ca.crt"] = []string{nodes} }),
+		newFolder("backup", etcdClient),
 		newFolder("balancer", func(f *folder) { f.trust["serving-ca.crt"] = []string{serving} }),
 		newFolder("admin", etcdClient, func(f *folder) {
 			f.administrator = true

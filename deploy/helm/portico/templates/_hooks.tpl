@@ -42,7 +42,7 @@ volumes:
 {{- define "portico.identitySecrets" -}}
 {{- $pki := include "portico.pki" . -}}
 {{- $names := list $pki -}}
-{{- range concat (list "admin" "balancer" "front-proxy" "node") (include "portico.suite" . | fromYaml | keys | sortAlpha)
+{{- range concat (list "admin" "backup" "balancer" "front-proxy" "node") (include "portico.suite" . | fromYaml | keys | sortAlpha)
   (include "portico.members" (dict "root" . "component" "etcd") | fromJsonArray)
   (include "portico.members" (dict "root" . "component" "nats") | fromJsonArray) -}}
 {{- $names = append $names (printf "%s-%s" $pki .) -}}

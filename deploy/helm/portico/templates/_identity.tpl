@@ -20,7 +20,7 @@ one Secret with the files of that folder, or is put together from cert-manager's
 {{- if has .component (list "store" "watch-hub" "authn" "authz" "admission" "frontdoor") }}
 peer: peers
 {{- end }}
-{{- if has .component (list "store" "watch-hub" "admin") }}
+{{- if has .component (list "store" "watch-hub" "admin" "backup") }}
 etcd: etcd
 {{- end }}
 {{- if has .component (list "watch-hub" "authz" "admission" "frontdoor") }}

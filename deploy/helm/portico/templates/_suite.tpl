@@ -47,14 +47,7 @@ lifecycle:     {values: lifecycle, worker: true}
 - --{{ . }}-address=dns:///{{ $name }}-{{ . }}:7443
 {{- end }}
 {{- if .service.etcd }}
-{{- $own := and (not $root.Values.etcd.bundled) $root.Values.etcd.external.secret }}
-- --etcd-servers={{ include "portico.etcdServers" $root }}
-{{- range $resource, $servers := $root.Values.etcd.overrides }}
-- --etcd-servers-overrides={{ $resource }}#{{ join ";" $servers }}
-{{- end }}
-- --etcd-cafile={{ ternary "/etcd/ca.crt" "/pki/etcd-ca.crt" (not (empty $own)) }}
-- --etcd-certfile={{ ternary "/etcd/tls.crt" "/pki/etcd.crt" (not (empty $own)) }}
-- --etcd-keyfile={{ ternary "/etcd/tls.key" "/pki/etcd.key" (not (empty $own)) }}
+{{- include "portico.args.etcd" $root }}
 {{- end }}
 {{- if .service.nats }}
 {{- $own := and (not $root.Values.nats.bundled) (index $root.Values.nats.external.secrets .service.values) }}
@@ -77,6 +70,18 @@ lifecycle:     {values: lifecycle, worker: true}
 - --otlp-ca-file=/tracing/ca.crt
 {{- end }}
 {{- end }}
+{{- end -}}
+
+{{/* How a client reaches etcd and the etcds of single resources. */}}
+{{- define "portico.args.etcd" }}
+{{- $own := and (not .Values.etcd.bundled) .Values.etcd.external.secret }}
+- --etcd-servers={{ include "portico.etcdServers" . }}
+{{- range $resource, $servers := .Values.etcd.overrides }}
+- --etcd-servers-overrides={{ $resource }}#{{ join ";" $servers }}
+{{- end }}
+- --etcd-cafile={{ ternary "/etcd/ca.crt" "/pki/etcd-ca.crt" (not (empty $own)) }}
+- --etcd-certfile={{ ternary "/etcd/tls.crt" "/pki/etcd.crt" (not (empty $own)) }}
+- --etcd-keyfile={{ ternary "/etcd/tls.key" "/pki/etcd.key" (not (empty $own)) }}
 {{- end -}}
 
 {{- define "portico.args.store" }}{{ end -}}
