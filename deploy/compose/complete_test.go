@@ -95,7 +95,7 @@ func TestOverrides(t *testing.T) {
 			}
 		}
 		for name, args := range all {
-			if used := slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--etcd-servers=") }); used != (name == "store" || name == "watch-hub") {
+			if used := slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--etcd-servers=") }); used != (name == "store" || name == "watch-hub" || name == "backup") {
 				t.Errorf("%s uses etcd: %v", name, used)
 			}
 		}
@@ -158,5 +158,42 @@ func TestFrontdoorAsksEveryService(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(found, want) {
 		t.Errorf("asked: %q, want %q", found, want)
+	}
+}
+
+// TestBackupReachesEveryEtcd: a backup reads the etcds of the store, as itself, and the containers of backups run only when they are called.
+func TestBackupReachesEveryEtcd(t *testing.T) {
+	all := commands(t, map[string]string{"PORTICO_ETCD_SERVERS_OVERRIDES": "/events#https://events-1:2379"})
+	etcds := func(name string) (found []string) {
+		for _, arg := range all[name] {
+			if strings.HasPrefix(arg, "--etcd-") {
+				found = append(found, arg)
+			}
+		}
+		return found
+	}
+	if of := etcds("backup"); len(of) != 5 || !slices.Equal(of, etcds("store")) {
+		t.Errorf("the backup has the flags %q, and the store %q", of, etcds("store"))
+	}
+	content, err := os.ReadFile("compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Services map[string]struct {
+			Restart           string
+			Profiles, Volumes []string
+		}
+	}
+	if err := yaml.Unmarshal(content, &file); err != nil {
+		t.Fatal(err)
+	}
+	for name, volumes := range map[string][]string{
+		"backup":  {"${PORTICO_STATE:-./state}/pki/backup:/pki:ro", "${PORTICO_BACKUPS:-./backups}:/backups"},
+		"restore": {"${PORTICO_BACKUPS:-./backups}:/backups:ro", "etcd-1:/data/etcd-1", "etcd-2:/data/etcd-2", "etcd-3:/data/etcd-3"},
+	} {
+		if s := file.Services[name]; s.Restart != "no" || !slices.Equal(s.Profiles, []string{"backup"}) || !slices.Equal(s.Volumes, volumes) {
+			t.Errorf("%s: %+v", name, s)
+		}
 	}
 }

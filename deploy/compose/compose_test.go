@@ -69,6 +69,7 @@ func TestCompose(t *testing.T) {
 	t.Run("kubectl", c.testKubectl)
 	t.Run("admission configuration", c.testAdmissionConfiguration)
 	t.Run("etcd overrides", c.testOverrides)
+	t.Run("backup", c.testBackup)
 	t.Run("revocations", c.testRevocations)
 	t.Run("hardened", c.testHardened)
 	t.Run("faults", c.testFaults)
@@ -89,7 +90,7 @@ func start(t *testing.T) *containers {
 	}
 	_, publishedPort, _ := net.SplitHostPort(published)
 	c := &containers{project: "portico-test-" + port, state: state, published: published, configDir: filepath.Join(state, "config"), kubeconfig: filepath.Join(state, "pki", "admin", "kubeconfig")}
-	c.env = append(os.Environ(), "COMPOSE_PROJECT_NAME="+c.project, "PORTICO_PORT="+port, "PORTICO_STATE="+state, "PORTICO_CONFIG="+c.configDir, "TAG=test", "PORTICO_TAG=test")
+	c.env = append(os.Environ(), "COMPOSE_PROJECT_NAME="+c.project, "PORTICO_PORT="+port, "PORTICO_STATE="+state, "PORTICO_CONFIG="+c.configDir, "PORTICO_BACKUPS="+filepath.Join(state, "backups"), "TAG=test", "PORTICO_TAG=test")
 	c.env = append(c.env, "PORTICO_ADMISSION_CONFIG=/config/admission.yaml", "PORTICO_REVOCATION_STATUS_PORT="+publishedPort)
 	if err := errors.Join(os.Mkdir(c.configDir, 0o755), os.WriteFile(filepath.Join(c.configDir, "admission.yaml"), []byte(admissionConfig), 0o644)); err != nil {
 		t.Fatal(err)
