@@ -117,6 +117,7 @@ require (
 	github.com/urfave/cli v1.22.17 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect
+	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.71.0 // indirect
 	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.61.0 // indirect
@@ -125,6 +126,8 @@ require (
 	go.opentelemetry.io/otel/metric v1.47.0 // indirect
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	go.step.sm/crypto v0.77.1 // indirect
+	go.uber.org/multierr v1.11.0 // indirect
+	go.uber.org/zap v1.27.1 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/net v0.61.0 // indirect
@@ -155,6 +158,7 @@ require (
 
 replace (
 	github.com/portico-platform/portico/admission => ../../admission
+	github.com/portico-platform/portico/admission/sdk => ../../admission/sdk
 	github.com/portico-platform/portico/authn => ../../authn
 	github.com/portico-platform/portico/authz => ../../authz
 	github.com/portico-platform/portico/csr-signer => ../../csr-signer
@@ -163,6 +167,7 @@ replace (
 	github.com/portico-platform/portico/frontdoor => ../../frontdoor
 	github.com/portico-platform/portico/lifecycle => ../../lifecycle
 	github.com/portico-platform/portico/services => ../../services
+	github.com/portico-platform/portico/services/kit => ../../services/kit
 	github.com/portico-platform/portico/store => ../../store
 	github.com/portico-platform/portico/token-cleaner => ../../token-cleaner
 	github.com/portico-platform/portico/watch-hub => ../../watch-hub

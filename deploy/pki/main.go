@@ -10,7 +10,7 @@ import (
 	_ "github.com/smallstep/certificates/cas/stepcas"
 	_ "github.com/smallstep/certificates/cas/vaultcas"
 
-	"github.com/portico-platform/portico/deploy/internal/pki"
+	"github.com/portico-platform/portico/deploy/internal/pki/command"
 )
 
-func main() { os.Exit(pki.Main(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(command.Main(os.Args[1:], os.Stdout, os.Stderr)) }

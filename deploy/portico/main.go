@@ -17,7 +17,7 @@ import (
 	"github.com/portico-platform/portico/deploy/internal/doctor"
 	"github.com/portico-platform/portico/deploy/internal/home"
 	"github.com/portico-platform/portico/deploy/internal/hook"
-	"github.com/portico-platform/portico/deploy/internal/pki"
+	"github.com/portico-platform/portico/deploy/internal/pki/command"
 	"github.com/portico-platform/portico/deploy/internal/testassets"
 	"github.com/portico-platform/portico/deploy/internal/tools"
 	"github.com/portico-platform/portico/services/kit/run"
@@ -48,7 +48,7 @@ var commands = map[string]func(ctx context.Context, args []string, out, errs io.
 	"doctor":    doctor.Main,
 	"envtest":   local(testassets.Main),
 	"hook":      hook.Main,
-	"pki":       local(pki.Main),
+	"pki":       local(command.Main),
 	"restore":   named("restore", backup.Main),
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/portico-platform/portico/deploy/internal/pki"
+	"github.com/portico-platform/portico/deploy/internal/pki/files"
 )
 
 // probeSubject is where users of NATS who may not publish try to. No type is called so.
@@ -30,6 +31,12 @@ func (e *examination) identities(dir string) {
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
+		}
+		if files.Hidden(entry.Name()) {
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
 		}
 		info, err := entry.Info()
 		if err != nil {

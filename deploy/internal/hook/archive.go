@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path"
+
+	"github.com/portico-platform/portico/deploy/internal/pki/files"
 )
 
 // maxArchive bounds the unpacked size of an archive: a Secret contains at most 1 MiB, and
@@ -21,10 +23,10 @@ const maxArchive = 8 << 20
 func pack(dir string) ([]byte, error) {
 	var packed bytes.Buffer
 	compressed := gzip.NewWriter(&packed)
-	files := tar.NewWriter(compressed)
+	archive := tar.NewWriter(compressed)
 	source := os.DirFS(dir)
 	err := fs.WalkDir(source, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+		if err != nil || entry.IsDir() || files.Hidden(entry.Name()) {
 			return err
 		}
 		content, err := fs.ReadFile(source, name)
@@ -32,13 +34,13 @@ func pack(dir string) ([]byte, error) {
 			return err
 		}
 		header := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(content)), Mode: 0o600}
-		if err := files.WriteHeader(header); err != nil {
+		if err := archive.WriteHeader(header); err != nil {
 			return err
 		}
-		_, err = files.Write(content)
+		_, err = archive.Write(content)
 		return err
 	})
-	if err := errors.Join(err, files.Close(), compressed.Close()); err != nil {
+	if err := errors.Join(err, archive.Close(), compressed.Close()); err != nil {
 		return nil, err
 	}
 	return packed.Bytes(), nil
@@ -59,15 +61,15 @@ func unpack(dir string, packed []byte) error {
 	}
 	defer root.Close()
 	limited := &io.LimitedReader{R: compressed, N: maxArchive}
-	for files := tar.NewReader(limited); ; {
-		header, err := files.Next()
+	for archive := tar.NewReader(limited); ; {
+		header, err := archive.Next()
 		if errors.Is(err, io.EOF) && limited.N > 0 {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if err := unpackFile(root, header, files); err != nil {
+		if err := unpackFile(root, header, archive); err != nil {
 			return fmt.Errorf("%s: %w", header.Name, err)
 		}
 	}

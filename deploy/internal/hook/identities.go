@@ -164,10 +164,14 @@ func (i *identities) restore(ctx context.Context, existing *corev1.Secret) error
 	if err := i.nats.record(ctx, before); err != nil {
 		return err
 	}
-	p, err := pki.Open(i.dir)
+	p, err := pki.Edit(i.dir)
 	if err != nil {
 		return err
 	}
+	return errors.Join(i.update(p), p.Close())
+}
+
+func (i *identities) update(p *pki.PKI) error {
 	for _, update := range []func() ([]string, error){
 		p.Complete,
 		func() ([]string, error) { return p.UpdateSite(i.site) },

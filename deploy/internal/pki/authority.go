@@ -83,10 +83,11 @@ func (p *PKI) makeAuthority(name string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(
-		p.writeCertificates(authorityFile(name, ".crt"), created.Certificate),
-		p.writeKey(authorityFile(name, ".key"), created.PrivateKey),
-	)
+	// The certificate is last: an authority without it is created again.
+	if err := p.writeKey(authorityFile(name, ".key"), created.PrivateKey); err != nil {
+		return err
+	}
+	return p.writeCertificates(authorityFile(name, ".crt"), created.Certificate)
 }
 
 // fetchAuthority fetches and stores the root certificate of a remote authority.

@@ -8,8 +8,9 @@ import (
 
 // Complete adds what identities of an older release lack: authorities, certificates and
 // files of existing folders, and folders without a secret. It does not create the folder of
-// a process that runs on another machine again. It returns the created files and folders,
-// and can be repeated after an error.
+// a process that runs on another machine again. It also writes what an interrupted command has
+// not brought up to date. It returns the created files and folders, and can be repeated after
+// an error.
 func (p *PKI) Complete() (created []string, err error) {
 	for _, name := range authorityNames() {
 		missing, err := p.missing(authorityFile(name, ".crt"))
@@ -30,7 +31,11 @@ func (p *PKI) Complete() (created []string, err error) {
 			return created, fmt.Errorf("%s: %w", f.name, err)
 		}
 	}
-	return created, nil
+	lacking, err := p.lackingServerConfigs()
+	if err != nil || len(lacking) == 0 {
+		return created, err
+	}
+	return append(created, lacking...), p.writeServerConfigs()
 }
 
 func (p *PKI) completeFolder(f folder) (created []string, err error) {
@@ -61,9 +66,16 @@ func (p *PKI) completeFolder(f folder) (created []string, err error) {
 	for _, r := range f.certificates {
 		file := f.name + "/" + r.file
 		// A certificate without its key, or the reverse, is not an old release but damage.
-		if err := add(file+".crt", func() error { return p.makeCertificate(f, r) }, file+".key"); err != nil {
+		pair := func() error { return p.tree.Replace(f.name, func() error { return p.makeCertificate(f, r) }) }
+		if err := add(file+".crt", pair, file+".key"); err != nil {
 			return created, err
 		}
+	}
+	if f.administrator {
+		if outdated, err := p.outdatedClientConfig(f); !outdated || err != nil {
+			return created, err
+		}
+		return append(created, f.name+"/"+clientConfig), p.writeClientConfig(f)
 	}
 	return created, nil
 }

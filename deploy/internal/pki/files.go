@@ -4,47 +4,16 @@ import (
 	"crypto"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 )
 
-func (p *PKI) path(name string) string { return filepath.Join(p.dir, filepath.FromSlash(name)) }
+func (p *PKI) path(name string) string { return p.tree.Path(name) }
 
-// write writes a file atomically; only its owner may read it. If root writes it, it gets the
-// owner of the folder.
-func (p *PKI) write(name string, content []byte) error {
-	path := p.path(name)
-	dir := filepath.Dir(path)
-	if err := p.makeDir(dir); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, ".new-") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }()
-	_, err = f.Write(content)
-	if err := errors.Join(err, f.Sync(), f.Close(), setOwner(f.Name(), dir)); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
-}
-
-// makeDir creates the folder of a process.
-func (p *PKI) makeDir(dir string) error {
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		if errors.Is(err, os.ErrExist) {
-			return nil
-		}
-		return err
-	}
-	return setOwner(dir, filepath.Dir(dir))
-}
+// write writes a file atomically; only its owner may read it.
+func (p *PKI) write(name string, content []byte) error { return p.tree.Write(name, content) }
 
 func (p *PKI) writeCertificates(name string, certs ...*x509.Certificate) error {
 	text, err := cert.EncodeCertificates(certs...)

@@ -30,8 +30,12 @@ func (p *PKI) makeAccountKeys() error {
 	return p.write(accountsDir+"/service-account.pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}))
 }
 
-// makeFolder creates all files of a process, with new keys.
+// makeFolder creates all files of a process, with new keys, or none if it fails.
 func (p *PKI) makeFolder(f folder) error {
+	return p.tree.Replace(f.name, func() error { return p.makeFiles(f) })
+}
+
+func (p *PKI) makeFiles(f folder) error {
 	for file, authorities := range f.trust {
 		if err := p.concatenate(f.name+"/"+file, authorities); err != nil {
 			return err

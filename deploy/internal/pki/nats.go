@@ -1,9 +1,12 @@
 package pki
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/nkeys"
@@ -126,4 +129,36 @@ func (p *PKI) writeServerConfigs() error {
 		}
 	}
 	return nil
+}
+
+// lackingServerConfigs returns the configurations of NATS servers that lack a user, such as after
+// the user's seed was replaced and they were not.
+func (p *PKI) lackingServerConfigs() (lacking []string, err error) {
+	var keys []string
+	for _, f := range p.site.folders() {
+		if f.busRole == "" {
+			continue
+		}
+		key, err := p.publicKey(f.name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the process runs on another machine
+		}
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	for _, host := range p.site.NATSServers {
+		if missing, err := p.missing(host); missing || err != nil {
+			continue
+		}
+		content, err := p.read(host + "/server.conf")
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(keys, func(key string) bool { return !strings.Contains(string(content), key) }) {
+			lacking = append(lacking, host+"/server.conf")
+		}
+	}
+	return lacking, nil
 }

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,8 @@ import (
 
 	"github.com/smallstep/certificates/cas/apiv1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/portico-platform/portico/deploy/internal/pki/files"
 )
 
 // Site describes the installation for which the files are created. It is stored with them
@@ -49,6 +52,8 @@ const siteFile = "site.json"
 // PKI is a folder of identities.
 type PKI struct {
 	dir  string
+	tree *files.Tree
+	lock io.Closer // nil: others may change it
 	site Site
 	now  func() time.Time
 
@@ -58,7 +63,7 @@ type PKI struct {
 // Init creates the folder with all files, or nothing if it fails. It refuses an existing
 // folder.
 func Init(dir string, site Site) error {
-	if err := site.check(); err != nil {
+	if err := site.Check(); err != nil {
 		return err
 	}
 	if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
@@ -72,24 +77,53 @@ func Init(dir string, site Site) error {
 	if err != nil {
 		return err
 	}
-	p := &PKI{dir: partial, site: site, now: time.Now}
-	if err := p.makeAll(); err != nil {
+	p := &PKI{dir: partial, tree: files.New(partial), site: site, now: time.Now}
+	if err = p.makeAll(); err == nil {
+		err = os.Rename(partial, dir) // which fails if another process has created it meanwhile
+	}
+	if err != nil {
 		return errors.Join(err, os.RemoveAll(partial))
 	}
-	return os.Rename(partial, dir)
+	return nil
 }
 
-// Open opens a folder created by Init.
+// Edit opens a folder created by Init to change it. It waits for others that change it, and
+// completes what an interrupted one has begun to replace. Close ends it.
+func Edit(dir string) (*PKI, error) {
+	if _, err := os.Stat(filepath.Join(dir, siteFile)); err != nil {
+		return nil, noIdentities(err)
+	}
+	lock, err := files.Lock(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := files.New(dir).Recover(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	p, err := Open(dir)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	p.lock = lock
+	return p, nil
+}
+
+// Close lets others change the folder.
+func (p *PKI) Close() error { return p.lock.Close() }
+
+func noIdentities(err error) error { return fmt.Errorf("no identities found: %w", err) }
+
+// Open opens a folder created by Init to read it.
 func Open(dir string) (*PKI, error) {
 	content, err := os.ReadFile(filepath.Join(dir, siteFile))
 	if err != nil {
-		return nil, fmt.Errorf("no identities found: %w", err)
+		return nil, noIdentities(err)
 	}
-	p := &PKI{dir: dir, now: time.Now}
+	p := &PKI{dir: dir, tree: files.New(dir), now: time.Now}
 	if err := json.Unmarshal(content, &p.site); err != nil {
 		return nil, fmt.Errorf("%s: %w", siteFile, err)
 	}
-	return p, p.site.check()
+	return p, p.site.Check()
 }
 
 func (p *PKI) makeAll() error {

@@ -55,7 +55,7 @@ func newPKI(t *testing.T) *PKI {
 			t.Fatal(err)
 		}
 	}
-	p, err := Open(dir)
+	p, err := Edit(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,15 +271,63 @@ func TestACertificateEndsWithItsAuthority(t *testing.T) {
 func TestInspect(t *testing.T) {
 	p := newPKI(t)
 	var out bytes.Buffer
-	ending, open, err := p.Inspect(&out, 24*time.Hour)
-	if err != nil || ending+open > 0 || !strings.Contains(out.String(), "CN=system:portico:lifecycle") {
-		t.Fatalf("%d end, %d open, %v:\n%s", ending, open, err, out.String())
+	found, err := p.Inspect(&out, 24*time.Hour)
+	if err != nil || found != (Inspection{}) || !strings.Contains(out.String(), "CN=system:portico:lifecycle") {
+		t.Fatalf("%+v, %v:\n%s", found, err, out.String())
 	}
 	if err := os.Chmod(p.path("store/peer.key"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if ending, open, err = p.Inspect(&out, 100*24*time.Hour); err != nil || ending < 20 || open != 1 || !strings.Contains(out.String(), "store/peer.key: mode 0644") {
-		t.Errorf("%d end, %d open, %v", ending, open, err)
+	if found, err = p.Inspect(&out, 100*24*time.Hour); err != nil || found.Ending < 20 || found.Open != 1 || found.Wrong != 0 || !strings.Contains(out.String(), "store/peer.key: mode 0644") {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// TestInspectFindsWhatDoesNotFit breaks identities in one way each, and names the file.
+func TestInspectFindsWhatDoesNotFit(t *testing.T) {
+	other := t.TempDir() + "/pki"
+	if err := Init(other, testSite()); err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := read(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := original()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]map[string]string{
+		"store/peer.crt: tls: private key does not match": {"store/peer.key": foreign["store/peer.key"]},
+		"store/etcd.crt: it has no key":                   {"store/etcd.key": ""},
+		"authz/nats.crt: it is not of the authority":      {"authz/nats.crt": foreign["authz/nats.crt"], "authz/nats.key": foreign["authz/nats.key"]},
+		// A peer certificate is for servers and clients, the other for clients only.
+		"watch-hub/etcd.crt: it is not of the authority \"etcd\"": {"watch-hub/etcd.crt": files["watch-hub/nats.crt"], "watch-hub/etcd.key": files["watch-hub/nats.key"]},
+		"authn/users-ca.crt: it differs":                          {"authn/users-ca.crt": foreign["authn/users-ca.crt"]},
+		"csr-signer/signing-ca.key: it differs":                   {"csr-signer/signing-ca.key": foreign["csr-signer/signing-ca.key"]},
+		"authorities/nodes.crt: tls: private key does not match":  {"authorities/nodes.key": foreign["authorities/nodes.key"]},
+		"nats-1/server.conf: not all users":                       {"nats-1/server.conf": foreign["nats-1/server.conf"]},
+		"admin/kubeconfig: it has another":                        {"admin/kubeconfig": foreign["admin/kubeconfig"]},
+		"admission/.next: a change was interrupted":               {"admission/.next/peer.key": "x"},
+		"frontdoor/serving.crt: error reading":                    {"frontdoor/serving.crt": "x"},
+		"lifecycle/user.crt: tls: failed to find any PEM data":    {"lifecycle/user.key": "x"},
+		"frontdoor/proxy-client.crt: tls: private key does not":   {"frontdoor/proxy-client.crt": files["frontdoor/kubelet.crt"]},
+	} {
+		p := newPKI(t)
+		for name, content := range change {
+			path := filepath.Join(p.dir, name)
+			err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600))
+			if content == "" {
+				err = os.Remove(path)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		var out bytes.Buffer
+		if found, err := p.Inspect(&out, 0); err != nil || found.Wrong == 0 || !strings.Contains(out.String(), "\n"+want) {
+			t.Errorf("%+v, %v, want %q:\n%s", found, err, want, out.String())
+		}
 	}
 }
 

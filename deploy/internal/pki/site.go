@@ -16,8 +16,8 @@ const minValidity = time.Hour
 
 var hostName = regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9_.]{0,251}[a-zA-Z0-9])?$`)
 
-// check validates a site. Errors contain the name of the flag.
-func (s Site) check() error {
+// Check validates a site. Errors contain the name of the flag.
+func (s Site) Check() error {
 	for _, server := range []struct{ flag, url string }{{"--server", s.Server}, {"--workers-server", s.WorkersServer}} {
 		u, err := url.Parse(server.url)
 		if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Path != "" && u.Path != "/" {

@@ -29,7 +29,7 @@ func (p *PKI) UpdateSite(site Site) (created []string, err error) {
 	if site.WorkersServer != p.site.WorkersServer {
 		return nil, fmt.Errorf("--workers-server: was %q when the identities were created, and cannot be changed to %q", p.site.WorkersServer, site.WorkersServer)
 	}
-	if err := site.check(); err != nil {
+	if err := site.Check(); err != nil {
 		return nil, err
 	}
 	before := p.site

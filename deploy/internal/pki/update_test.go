@@ -112,7 +112,7 @@ func TestSingleNATSServer(t *testing.T) {
 	if err := Init(dir, site); err != nil {
 		t.Fatal(err)
 	}
-	p, err := Open(dir)
+	p, err := Edit(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,18 +6,23 @@ package bus
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/pflag"
 
 	"github.com/portico-platform/portico/services/endpoint"
+	"github.com/portico-platform/portico/services/kit/keypair"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/expiry"
+	"github.com/portico-platform/portico/services/reload"
 )
 
 const (
@@ -51,7 +56,7 @@ func flags(fs *pflag.FlagSet) {
 // dial returns a connection without waiting for the server.
 func dial(_ context.Context, n *run.Node) (*nats.Conn, error) {
 	server, _ := n.Flags.GetString("nats-url")
-	security, err := security(n.Flags)
+	security, err := security(n.Flags, n.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -164,8 +169,9 @@ func logError(n *run.Node, s *nats.Subscription, err error) {
 }
 
 // security returns the TLS and authentication options of the flags. The files are read now,
-// to reject invalid ones, and again for every connection.
-func security(fs *pflag.FlagSet) ([]nats.Option, error) {
+// to reject invalid ones, and again for every connection. A certificate without its key, as while
+// they are replaced, does not replace the former one.
+func security(fs *pflag.FlagSet, log *slog.Logger) ([]nats.Option, error) {
 	ca, _ := fs.GetString("nats-ca-file")
 	cert, _ := fs.GetString("nats-cert-file")
 	key, _ := fs.GetString("nats-key-file")
@@ -183,7 +189,7 @@ func security(fs *pflag.FlagSet) ([]nats.Option, error) {
 		option     nats.Option
 	}{
 		{"--nats-ca-file", ca, nats.RootCAs(ca)},
-		{"--nats-cert-file and --nats-key-file", cert, nats.ClientCert(cert, key)},
+		{"--nats-cert-file and --nats-key-file", cert, clientCert(cert, key, log)},
 		{"--nats-credentials-file", user, nats.UserCredentials(user)},
 		{"--nats-nkey-seed-file", seed, nkey(seed)},
 	} {
@@ -200,6 +206,25 @@ func security(fs *pflag.FlagSet) ([]nats.Option, error) {
 		options = append(options, o.option)
 	}
 	return options, nil
+}
+
+// clientCert shows a certificate, which is read again for every connection.
+func clientCert(cert, key string, log *slog.Logger) nats.Option {
+	read := sync.OnceValues(func() (*reload.Files[*tls.Certificate], error) {
+		return keypair.Open(keypair.Files{What: "client certificate for NATS", Cert: cert, Key: key}, log)
+	})
+	return func(o *nats.Options) error {
+		pair, err := read()
+		if err != nil {
+			return err
+		}
+		if o.TLSConfig == nil {
+			o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+		}
+		o.TLSCertCB = func() (tls.Certificate, error) { return *pair.Get(), nil }
+		o.Secure = true
+		return nil
+	}
 }
 
 // nkey authenticates with the seed in a file, which is read again for every connection and

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -97,11 +98,28 @@ func TestConnectsWithMutualTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := "--nats-url=" + serve(t, -1, &serverFiles).ClientURL()
+	first := serve(t, -1, &serverFiles)
+	url := "--nats-url=" + first.ClientURL()
 	conn, _, err := use(t, url, "--nats-ca-file="+clientFiles.CA, "--nats-cert-file="+clientFiles.Cert, "--nats-key-file="+clientFiles.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
+	wantDelivery(t, conn)
+	// A key without its certificate, as while they are replaced: it connects with what it has.
+	other, err := os.ReadFile(serverFiles.Key)
+	if err == nil {
+		err = os.WriteFile(clientFiles.Key, other, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := first.Addr().(*net.TCPAddr).Port
+	lost, found := conn.StatusChanged(nats.RECONNECTING), conn.StatusChanged(nats.CONNECTED)
+	first.Shutdown()
+	first.WaitForShutdown()
+	await(t, lost)
+	serve(t, port, &serverFiles)
+	await(t, found)
 	wantDelivery(t, conn)
 }
 

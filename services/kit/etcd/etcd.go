@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"github.com/portico-platform/portico/services/endpoint"
+	"github.com/portico-platform/portico/services/kit/keypair"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/expiry"
 	"github.com/portico-platform/portico/services/rpc/window"
@@ -85,6 +86,9 @@ func dial(_ context.Context, n *run.Node) (*clientv3.Client, error) {
 // a name.
 func connect(n *run.Node, flag, name string, servers []string) (*clientv3.Client, error) {
 	secured, err := security(flag, servers, n.Flags)
+	if err == nil {
+		err = keepCertificate(secured, n)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +146,22 @@ func security(flag string, servers []string, fs *pflag.FlagSet) (*tls.Config, er
 		return nil, run.Usagef("--etcd-cafile, --etcd-certfile, --etcd-keyfile: %v", err)
 	}
 	return config, nil
+}
+
+// keepCertificate makes a client use its former certificate while the files hold a certificate and a
+// key that do not belong together, as while they are replaced.
+func keepCertificate(config *tls.Config, n *run.Node) error {
+	cert, _ := n.Flags.GetString("etcd-certfile")
+	if config == nil || cert == "" {
+		return nil
+	}
+	key, _ := n.Flags.GetString("etcd-keyfile")
+	pair, err := keypair.Open(keypair.Files{What: "client certificate for etcd", Cert: cert, Key: key}, n.Log)
+	if err != nil {
+		return err
+	}
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair.Get(), nil }
+	return nil
 }
 
 // anySecure reports whether the connections to some etcd use TLS.

@@ -1,8 +1,9 @@
 //go:build unix
 
-package pki
+package files
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -21,4 +22,13 @@ func setOwner(file, dir string) error {
 		return os.Lchown(file, int(stat.Uid), int(stat.Gid))
 	}
 	return nil
+}
+
+// syncDir writes the names of a folder to the disk.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

@@ -1,4 +1,7 @@
-package pki
+// Package command is `portico pki`: the commands and their flags, and what they print. What they do
+// is decided in package pki. It serves "Authentication" and "What the service does" of the
+// specification.
+package command
 
 import (
 	"encoding/json"
@@ -6,9 +9,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/deploy/internal/pki"
 )
 
 const manual = `portico pki creates the certificates and keys of services that run as separate processes.
@@ -18,7 +24,8 @@ const manual = `portico pki creates the certificates and keys of services that r
   portico pki renew [flags]          renew the certificates that expire soon; the keys stay the same
   portico pki inspect [flags]        print a table of all certificates
 
-Exit status: 0 success, 1 failure, or inspect found expiring certificates or unprotected files, 2 usage error.
+Exit status: 0 success, 1 failure, or inspect found expiring certificates, unprotected files, or files that do not
+belong together, 2 usage error. Commands wait for each other, and complete what an interrupted one has begun.
 See docs/operations/certificates.md for the folders of the processes and the flags for the files.
 `
 
@@ -89,7 +96,7 @@ func (c *call) parse(arguments int) error {
 }
 
 func initialize(c *call) error {
-	var site Site
+	var site pki.Site
 	var remote string
 	c.flags.StringVar(&site.Server, "server", "https://127.0.0.1:6443", "`URL` at which the administrator reaches the front door")
 	c.flags.StringVar(&site.WorkersServer, "workers-server", "", "`URL` at which the workers reach the front door; --server if empty")
@@ -114,14 +121,23 @@ func initialize(c *call) error {
 			return usagef("--cas: %v", err)
 		}
 	}
-	if err := site.check(); err != nil {
+	if err := site.Check(); err != nil {
 		return usagef("%v", err)
 	}
-	if err := Init(c.dir, site); err != nil {
+	if err := pki.Init(c.dir, site); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(c.out, "created %s with a folder for each process; do not give %s/%s to any process\n", c.dir, c.dir, authoritiesDir)
+	_, err := fmt.Fprintf(c.out, "created %s with a folder for each process; do not give %s/authorities to any process\n", c.dir, c.dir)
 	return err
+}
+
+// edit changes the identities while no other process does.
+func (c *call) edit(change func(*pki.PKI) error) error {
+	p, err := pki.Edit(c.dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(change(p), p.Close())
 }
 
 func issue(c *call) error {
@@ -129,14 +145,10 @@ func issue(c *call) error {
 	if err := c.parse(1); err != nil {
 		return err
 	}
-	p, err := Open(c.dir)
-	if err != nil {
+	if err := c.edit(func(p *pki.PKI) error { return p.Issue(c.flags.Arg(0), *replace) }); err != nil {
 		return err
 	}
-	if err := p.Issue(c.flags.Arg(0), *replace); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(c.out, "created %s\n", p.path(c.flags.Arg(0)))
+	_, err := fmt.Fprintf(c.out, "created %s\n", filepath.Join(c.dir, c.flags.Arg(0)))
 	return err
 }
 
@@ -145,10 +157,10 @@ func renew(c *call) error {
 	if err := c.parse(0); err != nil {
 		return err
 	}
-	p, err := Open(c.dir)
-	if err != nil {
-		return err
-	}
+	return c.edit(func(p *pki.PKI) error { return c.renew(p, *days) })
+}
+
+func (c *call) renew(p *pki.PKI, days int) error {
 	created, err := p.Complete()
 	for _, file := range created {
 		fmt.Fprintf(c.out, "created %s\n", file)
@@ -156,7 +168,7 @@ func renew(c *call) error {
 	if err != nil {
 		return err
 	}
-	renewed, ending, err := p.Renew(time.Duration(*days) * 24 * time.Hour)
+	renewed, ending, err := p.Renew(time.Duration(days) * 24 * time.Hour)
 	for _, r := range renewed {
 		fmt.Fprintf(c.out, "renewed %s until %s\n", r.File, r.Until.UTC().Format(time.RFC3339))
 	}
@@ -164,10 +176,10 @@ func renew(c *call) error {
 		return err
 	}
 	if len(ending) > 0 {
-		return fmt.Errorf("the authorities %q expire within %d days: create new identities with init", ending, *days)
+		return fmt.Errorf("the authorities %q expire within %d days: create new identities with init", ending, days)
 	}
 	if len(renewed) == 0 {
-		_, err = fmt.Fprintf(c.out, "nothing expires within %d days\n", *days)
+		_, err = fmt.Fprintf(c.out, "nothing expires within %d days\n", days)
 	}
 	return err
 }
@@ -177,16 +189,16 @@ func inspect(c *call) error {
 	if err := c.parse(0); err != nil {
 		return err
 	}
-	p, err := Open(c.dir)
+	p, err := pki.Open(c.dir)
 	if err != nil {
 		return err
 	}
-	ending, open, err := p.Inspect(c.out, time.Duration(*days)*24*time.Hour)
+	found, err := p.Inspect(c.out, time.Duration(*days)*24*time.Hour)
 	if err != nil {
 		return err
 	}
-	if ending > 0 || open > 0 {
-		return fmt.Errorf("%d certificates expire within %d days, %d files can be read by others", ending, *days, open)
+	if found != (pki.Inspection{}) {
+		return fmt.Errorf("%d certificates expire within %d days, %d files can be read by others, %d files do not fit", found.Ending, *days, found.Open, found.Wrong)
 	}
 	return nil
 }

@@ -1,6 +1,9 @@
 //go:build !unix
 
-package pki
+package files
 
 // setOwner does nothing on systems without numeric file owners.
 func setOwner(_, _ string) error { return nil }
+
+// syncDir does nothing where folders cannot be synchronized.
+func syncDir(string) error { return nil }
