@@ -100,7 +100,7 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 	}
 	// The mirror may not have the status yet: what is stored decides which limits apply.
 	known = slices.DeleteFunc(known, func(q quota.Quota) bool {
-		return len(c.more(&q, q.Spec.Hard)) == 0 && len(c.more(&q, q.Status.Hard)) == 0
+		return !c.concerns(&q, q.Spec.Hard) && !c.concerns(&q, q.Status.Hard)
 	})
 	if len(known) == 0 {
 		return nil
@@ -182,6 +182,12 @@ func (c *charging) more(q *quota.Quota, hard quota.Amounts) quota.Amounts {
 		return c.item.Used.Beyond(c.before.Used).Of(hard)
 	}
 	return c.item.Used.Of(hard)
+}
+
+// concerns reports whether a quota with some limits can refuse the request or is charged for it. One
+// that the pod adds nothing to refuses it if a container has to request what it limits.
+func (c *charging) concerns(q *quota.Quota, hard quota.Amounts) bool {
+	return c.item.In(q) && len(c.item.Lacking(hard)) > 0 || len(c.more(q, hard)) > 0
 }
 
 // chargeOne makes one charge and retries on conflicts. A quota that was deleted allows

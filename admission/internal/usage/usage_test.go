@@ -170,6 +170,24 @@ func TestResizesAreCharged(t *testing.T) {
 	}
 }
 
+// A quota refuses a pod that does not request what the quota limits, also if the pod adds nothing to
+// it, which would use the namespace without being counted.
+func TestUnrequested(t *testing.T) {
+	_, replicas := cluster(t, manifest("q", `limits.cpu: 2`, `hard: {limits.cpu: 2}, used: {limits.cpu: 0}`))
+	for _, dry := range []bool{true, false} {
+		r := request("pods", `{"spec":{"containers":[{"resources":{"requests":{"memory":"1"}}}]}}`)
+		r.DryRun = dry
+		if err := replicas[0].Validate(t.Context(), review.New(r)); err == nil || !strings.Contains(err.Error(), "failed quota: q: must specify limits.cpu") {
+			t.Errorf("a pod without a limit, dry run %v: %v", dry, err)
+		}
+		r = request("pods", `{"spec":{"containers":[{"resources":{"limits":{"cpu":"1"}}}]}}`)
+		r.DryRun = dry
+		if err := replicas[0].Validate(t.Context(), review.New(r)); err != nil {
+			t.Errorf("a pod with one, dry run %v: %v", dry, err)
+		}
+	}
+}
+
 func TestCharges(t *testing.T) {
 	status := `hard: {requests.cpu: 2, pods: 5}, used: {requests.cpu: 1, pods: 1}`
 	c, replicas := cluster(t, manifest("a", `requests.cpu: 2, pods: 5`, status), manifest("b", `pods: 2`, `hard: {pods: 2}, used: {pods: 1}`),
