@@ -1,6 +1,6 @@
-// Package tokenkey reads the signing key of service account tokens. It decides which
-// key of the given files is used, with which algorithm, and its key ID. It signs
-// nothing and knows no tokens. It serves "Service account token flags" of the
+// Package tokenkey reads the keys of service account tokens. It decides which key of the
+// given files signs, with which algorithm, and the ID of a key. It signs nothing and knows no
+// tokens. It serves "Service account token flags" of the
 // specification.
 package tokenkey
 
@@ -45,29 +45,35 @@ func Read(files ...string) (*Key, error) {
 }
 
 func newKey(signer crypto.Signer) (*Key, error) {
-	algorithm, err := algorithmOf(signer)
+	algorithm, id, err := Describe(signer.Public())
 	if err != nil {
 		return nil, err
 	}
-	public, err := x509.MarshalPKIXPublicKey(signer.Public())
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256(public)
-	return &Key{Signer: signer, Algorithm: algorithm, ID: base64.RawURLEncoding.EncodeToString(sum[:])}, nil
+	return &Key{Signer: signer, Algorithm: algorithm, ID: id}, nil
 }
 
-func algorithmOf(signer crypto.Signer) (string, error) {
-	switch key := signer.(type) {
-	case *rsa.PrivateKey:
-		return "RS256", nil
-	case *ecdsa.PrivateKey:
-		algorithms := map[int]string{256: "ES256", 384: "ES384", 521: "ES512"}
-		if algorithm := algorithms[key.Curve.Params().BitSize]; algorithm != "" {
-			return algorithm, nil
-		}
+// Describe returns the JWS algorithm and the ID of a public key; an error if no tokens are signed
+// with such keys.
+func Describe(public any) (algorithm, id string, err error) {
+	if algorithm = algorithmOf(public); algorithm == "" {
+		return "", "", fmt.Errorf("a key of type %T cannot sign tokens", public)
 	}
-	return "", fmt.Errorf("a key of type %T cannot sign tokens", signer)
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		return "", "", err
+	}
+	sum := sha256.Sum256(der)
+	return algorithm, base64.RawURLEncoding.EncodeToString(sum[:]), nil
+}
+
+func algorithmOf(public any) string {
+	switch key := public.(type) {
+	case *rsa.PublicKey:
+		return "RS256"
+	case *ecdsa.PublicKey:
+		return map[int]string{256: "ES256", 384: "ES384", 521: "ES512"}[key.Curve.Params().BitSize]
+	}
+	return ""
 }
 
 // readFile returns the first private key in a file; nil if there is none.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"io"
 	"log/slog"
@@ -126,16 +125,6 @@ func FuzzCertificate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, leaf, intermediate []byte) {
 		if c, err := verifyClient([][]byte{leaf, intermediate}, roots, time.Now()); err == nil {
 			t.Errorf("verified %v", c.Subject)
-		}
-	})
-}
-
-// FuzzPublicKeys parses key files: the result is never a private key.
-func FuzzPublicKeys(f *testing.F) {
-	f.Fuzz(func(t *testing.T, kind string, content []byte) {
-		key, err := publicKey(&pem.Block{Type: kind, Bytes: content})
-		if _, private := key.(interface{ Public() any }); private && err == nil {
-			t.Errorf("%s is a private key", kind)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/tokenkey"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -54,7 +55,7 @@ type ServiceAccount struct {
 func NewServiceAccount(config ServiceAccountConfig, now func() time.Time) (*ServiceAccount, error) {
 	m := &ServiceAccount{config: config, now: now, used: newUsedTokens(config.Metrics)}
 	for _, path := range config.KeyFiles {
-		keys, err := readPublicKeys(path)
+		keys, err := tokenkey.ReadPublic(path)
 		if err != nil {
 			return nil, err
 		}

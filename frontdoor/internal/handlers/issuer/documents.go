@@ -27,7 +27,8 @@ func Register(fs *pflag.FlagSet) {
 
 // New returns the token signer, or nil if the flags name public keys only.
 func New(n *run.Node) (*Issuer, error) {
-	files, _ := n.Flags.GetStringArray("service-account-key-file")
+	accepted, _ := n.Flags.GetStringArray("service-account-key-file")
+	files := accepted
 	if file, _ := n.Flags.GetString("service-account-signing-key-file"); file != "" {
 		files = []string{file}
 	}
@@ -52,6 +53,11 @@ func New(n *run.Node) (*Issuer, error) {
 	case err != nil:
 		return nil, run.Usagef("--service-account-signing-key-file, --service-account-key-file: %v", err)
 	}
+	for _, file := range accepted {
+		if err := i.Publish(file); err != nil {
+			return nil, run.Usagef("--service-account-key-file: %v", err)
+		}
+	}
 	return i, nil
 }
 
@@ -72,7 +78,7 @@ func Documents(i *Issuer) map[string]func(http.ResponseWriter, *http.Request) er
 		pathIssuer: func(w http.ResponseWriter, r *http.Request) error {
 			return writeJSON(w, "application/json", map[string]any{"issuer": i.Name, "jwks_uri": "https://" + r.Host + pathKeys,
 				"response_types_supported": []string{"id_token"}, "subject_types_supported": []string{"public"},
-				"id_token_signing_alg_values_supported": []string{i.Keys().Keys[0].Algorithm}})
+				"id_token_signing_alg_values_supported": i.algorithms()})
 		},
 		pathKeys: func(w http.ResponseWriter, _ *http.Request) error {
 			return writeJSON(w, "application/jwk-set+json", i.Keys())

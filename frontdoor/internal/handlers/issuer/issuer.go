@@ -1,6 +1,7 @@
 package issuer
 
 import (
+	"slices"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -20,7 +21,8 @@ type Issuer struct {
 	// Lifetimes bounds and extends how long the tokens are valid.
 	Lifetimes Lifetimes
 	signer    jose.Signer
-	public    jose.JSONWebKey
+	// public are the keys that the tokens are verified with, first that of the signer.
+	public []jose.JSONWebKey
 }
 
 // Sign lets an issuer sign with the first private key in the files; tokenkey.ErrNone
@@ -30,15 +32,41 @@ func (i *Issuer) Sign(files ...string) error {
 	if err != nil {
 		return err
 	}
-	i.public = jose.JSONWebKey{Key: key.Signer.Public(), KeyID: key.ID, Algorithm: key.Algorithm, Use: "sig"}
+	i.public = []jose.JSONWebKey{{Key: key.Signer.Public(), KeyID: key.ID, Algorithm: key.Algorithm, Use: "sig"}}
 	i.signer, err = jose.NewSigner(jose.SigningKey{Algorithm: jose.SignatureAlgorithm(key.Algorithm),
 		Key: jose.JSONWebKey{Key: key.Signer, KeyID: key.ID}}, nil)
 	return err
 }
 
-// Keys returns what the tokens can be checked with.
-func (i *Issuer) Keys() jose.JSONWebKeySet {
-	return jose.JSONWebKeySet{Keys: []jose.JSONWebKey{i.public}}
+// Publish adds the keys in a file to Keys: authn accepts the tokens of all of them, among them
+// those of a key that was replaced, and others must be able to verify what they get. Keys that
+// no tokens are signed with are left out.
+func (i *Issuer) Publish(file string) error {
+	keys, err := tokenkey.ReadPublic(file)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		algorithm, id, err := tokenkey.Describe(key)
+		if err != nil || slices.ContainsFunc(i.public, func(k jose.JSONWebKey) bool { return k.KeyID == id }) {
+			continue
+		}
+		i.public = append(i.public, jose.JSONWebKey{Key: key, KeyID: id, Algorithm: algorithm, Use: "sig"})
+	}
+	return nil
+}
+
+// Keys returns what the tokens can be verified with.
+func (i *Issuer) Keys() jose.JSONWebKeySet { return jose.JSONWebKeySet{Keys: i.public} }
+
+// algorithms returns those of the keys, in order.
+func (i *Issuer) algorithms() []string {
+	var names []string
+	for _, key := range i.public {
+		names = append(names, key.Algorithm)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Subject is whom a token speaks for, and what it ends with.

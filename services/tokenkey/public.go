@@ -1,4 +1,4 @@
-package method
+package tokenkey
 
 import (
 	"crypto"
@@ -8,10 +8,10 @@ import (
 	"os"
 )
 
-// readPublicKeys reads the public keys in a PEM file, including those of private keys and
+// ReadPublic reads the public keys in a PEM file, including those of private keys and
 // certificates. Other blocks are ignored.
-func readPublicKeys(path string) ([]any, error) {
-	rest, err := os.ReadFile(path)
+func ReadPublic(file string) ([]any, error) {
+	rest, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
@@ -23,14 +23,14 @@ func readPublicKeys(path string) ([]any, error) {
 		}
 		key, err := publicKey(block)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s: %w", path, block.Type, err)
+			return nil, fmt.Errorf("%s: %s: %w", file, block.Type, err)
 		}
 		if key != nil {
 			keys = append(keys, key)
 		}
 	}
 	if len(keys) == 0 {
-		return nil, fmt.Errorf("%s: no PEM key in it", path)
+		return nil, fmt.Errorf("%s: no PEM key in it", file)
 	}
 	return keys, nil
 }
