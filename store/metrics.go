@@ -51,6 +51,7 @@ func newMetrics(r prometheus.Registerer, m *mirror.Mirror) *metrics {
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "portico", Subsystem: "store", Name: "etcd_losses_total",
 			Help: "How often etcd has stopped responding."}, func() float64 { return float64(m.Contact().Losses()) }),
 		gauge("mirror_objects", "Objects held in memory.", func(s mirror.Status) float64 { return float64(s.Objects) }),
+		gauge("mirror_bytes", "Bytes of the objects held in memory, as they are encoded.", func(s mirror.Status) float64 { return float64(s.Bytes) }),
 		gauge("mirror_revision", "Revision that the mirror has reached.", func(s mirror.Status) float64 { return float64(s.Revision) }),
 		gauge("mirror_snapshots", "Snapshots held for the following pages of lists.", func(s mirror.Status) float64 { return float64(s.Pins) }),
 		gauge("mirror_loads", "Complete loads of the mirror since the start.", func(s mirror.Status) float64 { return float64(s.Loads) }),

@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -24,7 +26,8 @@ const metricsFile = root + "/docs/reference/metrics.txt"
 
 // TestMetrics scrapes every process of a suite, and the all-in-one: what is listed is there,
 // with its labels and in those processes, unless it is marked as shown once it is used, and what is there is
-// listed. PORTICO_UPDATE=1 writes the list.
+// listed. PORTICO_UPDATE=1 writes the list; PORTICO_METRICS is a folder for what the processes show, which the
+// test of the rules of prometheus-adapter reads.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -106,8 +109,17 @@ func (i inventory) scrape(process, address string) error {
 		return err
 	}
 	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err
+	}
+	if folder := os.Getenv("PORTICO_METRICS"); folder != "" {
+		if err := os.WriteFile(filepath.Join(folder, process), text, 0o600); err != nil {
+			return err
+		}
+	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(answer.Body)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 func open(t *testing.T, dir string, log *slog.Logger) *Server {
@@ -41,6 +43,23 @@ func TestWhatIsWrittenIsThereAfterARestart(t *testing.T) {
 	}
 	if logged.Len() > 0 {
 		t.Errorf("etcd is not quiet:\n%s", &logged)
+	}
+}
+
+// TestMetricsOfEtcd: etcd has the metrics that the alert PorticoEtcdFillingUp compares.
+func TestMetricsOfEtcd(t *testing.T) {
+	s := open(t, t.TempDir(), slog.New(slog.DiscardHandler))
+	defer s.Close()
+	families, err := prometheus.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]float64{}
+	for _, family := range families {
+		found[family.GetName()] = family.GetMetric()[0].GetGauge().GetValue()
+	}
+	if size, quota := found["etcd_mvcc_db_total_size_in_bytes"], found["etcd_server_quota_backend_bytes"]; size <= 0 || quota < size {
+		t.Errorf("a database of %v bytes with the quota %v", size, quota)
 	}
 }
 

@@ -165,6 +165,7 @@ func (m *Mirror) Decrypted(o *services.Object) {
 	path := o.Key.Path()
 	if held, ok := m.tree.Get(path); ok && object.Unreadable(held) && held.Revision == o.Revision {
 		m.tree.Set(path, o)
+		m.bytes += int64(len(o.JSON) - len(held.JSON))
 		m.shared = nil
 	}
 }

@@ -61,6 +61,7 @@ type Mirror struct {
 	heads    heads
 	// unread are the types of which a value could not be decrypted since the start.
 	unread   map[resource.GroupResource]bool
+	bytes    int64     // of the objects of the tree
 	replaced int64     // bytes of objects replaced or removed since the start
 	shared   *Snapshot // of the current tree; nil until requested
 	waiters  waiters
@@ -126,7 +127,7 @@ func (m *Mirror) forgetAll() {
 		return
 	}
 	m.void, m.filled = true, make(chan struct{})
-	m.tree, m.shared, m.revision, m.changed, m.heads = new(objects), nil, 0, 0, heads{}
+	m.tree, m.bytes, m.shared, m.revision, m.changed, m.heads = new(objects), 0, nil, 0, 0, heads{}
 	m.pins = newPins(m.pinAge, m.pinBytes)
 	m.waiters.giveUp()
 	if m.cut != nil {
@@ -238,7 +239,9 @@ func (m *Mirror) Latest(ctx context.Context) (int64, error) {
 
 // Status is the state of the mirror for health checks and metrics.
 type Status struct {
-	Objects  int
+	Objects int
+	// Bytes is the size of the objects in their encoding; they take about twice as much memory.
+	Bytes    int64
 	Revision int64
 	Pins     int
 	Loads    int64 // complete loads so far; normally one
@@ -251,20 +254,21 @@ func (m *Mirror) Status() Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return Status{
-		Objects: m.tree.Len(), Revision: m.revision, Pins: len(m.pins.held),
+		Objects: m.tree.Len(), Bytes: m.bytes, Revision: m.revision, Pins: len(m.pins.held),
 		Loads: m.loads, Stalled: m.stalled,
 	}
 }
 
 // reset installs a freshly loaded tree, unless its epoch has ended.
 func (m *Mirror) reset(tree *objects, revision int64, of epoch.Epoch) {
+	bytes := bytesOf(tree)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if of != m.epoch {
 		return
 	}
-	m.replaced += bytesOf(m.tree)
-	m.tree, m.revision, m.changed, m.shared = tree, revision, revision, nil
+	m.replaced += m.bytes
+	m.tree, m.bytes, m.revision, m.changed, m.shared = tree, bytes, revision, revision, nil
 	m.heads = heads{floor: revision}
 	m.pins.trim(time.Now(), m.replaced)
 	m.loads++
@@ -296,8 +300,10 @@ func (m *Mirror) apply(changes []change, revision int64) {
 			old, _ = m.tree.Delete(c.path)
 		} else {
 			old, _ = m.tree.Set(c.path, c.object)
+			m.bytes += int64(len(c.object.JSON))
 		}
 		if old != nil {
+			m.bytes -= int64(len(old.JSON))
 			m.replaced += int64(len(old.JSON))
 		}
 		m.heads.changed(c.path, c.revision)

@@ -47,6 +47,30 @@ func TestASnapshotNeverChanges(t *testing.T) {
 	}
 }
 
+// TestBytes: the size is that of the objects in memory, whatever happens to them.
+func TestBytes(t *testing.T) {
+	m := loaded(Config{}, "/a/1", "/a/2")
+	for n, step := range []struct {
+		do   func()
+		want int64
+	}{
+		{func() {}, 200},
+		{func() { m.apply(set("/a/3"), 11) }, 300},
+		{func() { m.apply([]change{{"/a/1", 12, &services.Object{JSON: make([]byte, 7)}}}, 12) }, 207},
+		{func() { m.apply([]change{{path: "/a/2"}, {path: "/a/9"}}, 13) }, 107},
+		{func() { m.reset(m.Snapshot().tree, 14, epoch.Epoch{}) }, 107},
+		{m.forget, 0},
+	} {
+		step.do()
+		if got := m.Status().Bytes; got != step.want {
+			t.Errorf("step %d: %d bytes, want %d", n, got, step.want)
+		}
+		if held := bytesOf(m.tree); held != step.want {
+			t.Errorf("step %d: the objects have %d bytes, want %d", n, held, step.want)
+		}
+	}
+}
+
 func TestCountAfterCountsInsideThePrefix(t *testing.T) {
 	var paths []string
 	for i := range 1000 {

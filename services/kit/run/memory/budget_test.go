@@ -59,6 +59,9 @@ portico_cache_bytes{cache="small"} 2.097152e+06
 # HELP portico_memory_budget_bytes Limit of the sum of all caches.
 # TYPE portico_memory_budget_bytes gauge
 portico_memory_budget_bytes 1.2582912e+08
+# HELP portico_memory_limit_bytes Memory of the machine, or of the control group if that has less.
+# TYPE portico_memory_limit_bytes gauge
+portico_memory_limit_bytes 1.048576e+09
 `
 	if err := testutil.GatherAndCompare(metrics, strings.NewReader(want)); err != nil {
 		t.Error(err)
