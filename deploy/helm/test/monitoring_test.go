@@ -73,7 +73,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestPodMonitor: Prometheus finds the status ports of all services, and calls their jobs as
+// TestPodMonitor: Prometheus finds the status ports of all services and of etcd, and calls their jobs as
 // the alerts expect it.
 func TestPodMonitor(t *testing.T) {
 	out, err := runHelm(t.Context(), "template", release, chart, "--set=monitoring.podMonitor.enabled=true", "--set=networkPolicy.metrics[0].namespaceSelector.matchLabels.a=b", "--show-only=templates/monitoring.yaml")
@@ -111,7 +111,11 @@ func TestPodMonitor(t *testing.T) {
 			t.Errorf("%s has no port %s", w.name, spec.PodMetricsEndpoints[0].Port)
 		}
 	}
-	if found != len(services) {
-		t.Errorf("%d services, want %d", found, len(services))
+	if found != len(services)+1 {
+		t.Errorf("%d services and etcd, want %d", found, len(services)+1)
+	}
+	out, err = runHelm(t.Context(), "template", release, chart, "--values=values/external.yaml", "--set=monitoring.podMonitor.enabled=true", "--set=networkPolicy.metrics[0].namespaceSelector.matchLabels.a=b", "--show-only=templates/monitoring.yaml")
+	if err != nil || strings.Contains(out, `"etcd"`) {
+		t.Errorf("an etcd that is elsewhere is selected: %v %s", err, out)
 	}
 }

@@ -154,9 +154,10 @@ func checkOutside(t *testing.T, others map[string]bool) {
 	for _, service := range []string{"frontdoor", "admission", "authn", "authz"} {
 		must = append(must, service+" to others 443")
 	}
-	for _, service := range services {
-		if strings.HasSuffix(t.Name(), "/ha") {
-			may = append(may, "others to "+service+" 8080")
+	if strings.HasSuffix(t.Name(), "/ha") {
+		must = append(must, "others to etcd 2381")
+		for _, service := range services {
+			must = append(must, "others to "+service+" 8080")
 		}
 	}
 	for _, service := range []string{"frontdoor", "admission", "authn", "authz"} {

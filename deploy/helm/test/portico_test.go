@@ -203,6 +203,9 @@ func TestPorticoTakesEveryObject(t *testing.T) {
 				}
 				group.Wait()
 			}
+			if name == "ha" {
+				s.compareStored(t, "apply-ha")
+			}
 		})
 	}
 }

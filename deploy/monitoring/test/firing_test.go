@@ -37,6 +37,11 @@ portico_store_etcd_request_duration_seconds_bucket{namespace="a",job="store",ins
 portico_etcd_database_used_bytes{namespace="a",job="portico",instance="p"} 10x60
 portico_etcd_quota_bytes{namespace="a",job="portico",instance="p"} 100x60
 portico_etcd_disk_free_bytes{namespace="a",job="portico",instance="p"} 5e9x60
+etcd_mvcc_db_total_size_in_bytes{namespace="a",job="etcd",instance="e"} 40x60
+etcd_server_quota_backend_bytes{namespace="a",job="etcd",instance="e"} 100x60
+portico_store_mirror_bytes{namespace="a",job="store",instance="s",etcd="main"} 20x60
+portico_store_mirror_bytes{namespace="a",job="store",instance="s",etcd="events"} 10x60
+portico_memory_limit_bytes{namespace="a",job="store",instance="s"} 100x60
 portico_changes_alarm{namespace="a",job="frontdoor",instance="f"} 0x60
 portico_certificate_expiration_timestamp_seconds{namespace="a",job="store",instance="s",file="c"} 1e10x60
 portico_rpc_server_seconds_count{namespace="a",job="store",instance="s",method="/x",code="OK"} 0+100x60
@@ -59,6 +64,8 @@ portico_watchhub_publishes{namespace="b",job="portico",instance="b"} 1x60
 portico_watchhub_revision{namespace="b",job="portico",instance="b",etcd="main"} 70x60
 portico_store_mirror_revision{namespace="b",job="portico",instance="b",etcd="main"} 70x60
 up{job="apiserver",instance="k"} 0x60
+etcd_mvcc_db_total_size_in_bytes{namespace="kube-system",job="etcd",instance="k"} 99x60
+etcd_server_quota_backend_bytes{namespace="kube-system",job="etcd",instance="k"} 100x60
 apiserver_request_total{job="apiserver",instance="k",code="503"} 0+9000x60
 apiserver_request_duration_seconds_bucket{job="apiserver",instance="k",verb="get",le="10"} 0+100x60
 apiserver_request_duration_seconds_bucket{job="apiserver",instance="k",verb="create",le="10"} 0+100x60
@@ -84,6 +91,8 @@ var faults = map[string]string{
 	"PorticoEtcdAlarm":          `portico_store_etcd_alarms{namespace="a",job="store",instance="s",etcd="main"} 1x60`,
 	"PorticoEtcdSlow":           `portico_store_etcd_request_duration_seconds_bucket{namespace="a",job="store",instance="s",le="0.1"} 0+10x60` + "\n" + `portico_store_etcd_request_duration_seconds_bucket{namespace="a",job="store",instance="s",le="10"} 0+100x60`,
 	"PorticoDatabaseFillingUp":  `portico_etcd_database_used_bytes{namespace="a",job="portico",instance="p"} 81x60`,
+	"PorticoEtcdFillingUp":      `etcd_mvcc_db_total_size_in_bytes{namespace="a",job="etcd",instance="e"} 81x60`,
+	"PorticoMirrorLarge":        `portico_store_mirror_bytes{namespace="a",job="store",instance="s",etcd="events"} 16x60`,
 	"PorticoDiskFillingUp":      `portico_etcd_disk_free_bytes{namespace="a",job="portico",instance="p"} 1e9x60`,
 	"PorticoStoreReloads":       `portico_store_mirror_loads{namespace="a",job="store",instance="s",etcd="main"} 0+1x60`,
 	"PorticoNoPublisher":        `portico_watchhub_publishes{namespace="a",job="watch-hub",instance="h"} 0x60`,

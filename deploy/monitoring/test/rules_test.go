@@ -28,7 +28,8 @@ func metrics(t *testing.T) map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := map[string][]string{"up": nil}
+	// Those of etcd are its own; store/embedded tests that it has them.
+	known := map[string][]string{"up": nil, "etcd_mvcc_db_total_size_in_bytes": nil, "etcd_server_quota_backend_bytes": nil}
 	for line := range strings.Lines(string(content)) {
 		fields := strings.Fields(line)
 		name, kind, names := fields[0], fields[1], strings.Split(fields[2], ",")
