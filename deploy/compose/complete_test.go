@@ -102,6 +102,26 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
+// TestOneRelease: all services of the suite serve the same release with the same feature gates; without the variables
+// they have their defaults.
+func TestOneRelease(t *testing.T) {
+	programs, err := filepath.Glob("../../*/cmd/*/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, variables := range []map[string]string{{}, {"PORTICO_EMULATED_VERSION": "1.36", "PORTICO_FEATURE_GATES": "AllBeta=true,ServerSideApply=false"}} {
+		all := commands(t, variables)
+		for _, program := range programs {
+			name := filepath.Base(filepath.Dir(program))
+			for flag, variable := range map[string]string{"--emulated-version=": "PORTICO_EMULATED_VERSION", "--feature-gates=": "PORTICO_FEATURE_GATES"} {
+				if !slices.Contains(all[name], flag+variables[variable]) {
+					t.Errorf("%s with %v: %q has not %s%s", name, variables, all[name], flag, variables[variable])
+				}
+			}
+		}
+	}
+}
+
 // TestFrontdoorPublishesTrust: front doors have a client certificate for extensions, and the
 // flags by which authn verifies users and proxies.
 func TestFrontdoorPublishesTrust(t *testing.T) {

@@ -127,6 +127,8 @@ func anywhere() *pflag.FlagSet {
 	fs.String("vocabulary", "platform", "vocabulary of API `names`: platform (the specification's) or k8s (stock clients'); fixed for the life of the data")
 	fs.String("emulated-version", "", "`release` of Kubernetes whose API is served, the same for all processes: 1.21 or 1.36. Empty: 1.21 with --vocabulary=platform, 1.36 with k8s")
 	fs.StringToString("feature-gates", nil, "`features` to turn on or off, the same for all processes, as in ServerSideApply=false")
+	gates := fs.Lookup("feature-gates")
+	gates.Value = maybeEmpty{gates.Value}
 	fs.String("log-level", "info", "minimum `level` to log: debug, info, warn or error")
 	fs.String("log-format", "text", "`format` of log lines, on standard error: text or json")
 	fs.Int64("memory-budget", 0, "`bytes` that all caches of the process may hold together; 0 for a sixteenth of the memory of the machine or control group, between 32 and 256 MiB. Caches keep a quarter of it while less than a tenth of that memory is free")
@@ -136,6 +138,16 @@ func anywhere() *pflag.FlagSet {
 	fs.Duration(graceFlag, 0, "maximum `duration` of the start: if the process is not ready after it, /livez fails, so that the process is restarted; 0 for no limit")
 	fs.String("status-address", "", "`address` that serves /livez, /readyz and /metrics over plain HTTP; empty: none")
 	return fs
+}
+
+// maybeEmpty is the value of a flag that may be given without one, as Compose passes the variables that are not set.
+type maybeEmpty struct{ pflag.Value }
+
+func (v maybeEmpty) Set(text string) error {
+	if text == "" {
+		return nil
+	}
+	return v.Value.Set(text)
 }
 
 // elsewhere returns the flags for other processes: for contracts that the app needs and

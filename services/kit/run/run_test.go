@@ -218,8 +218,9 @@ func TestDefaultsYieldToTheUser(t *testing.T) {
 // TestFeatureGates: all services of a process have the feature gates of its release, as the flag sets them.
 func TestFeatureGates(t *testing.T) {
 	for args, want := range map[string]bool{
-		"--emulated-version=1.21": false,
-		"--emulated-version=1.36": true,
+		"--emulated-version=1.21":                  false,
+		"--emulated-version=1.36":                  true,
+		"--emulated-version=1.36 --feature-gates=": true,
 		"--emulated-version=1.36 --feature-gates=PodTopologyLabelsAdmission=false,AllBeta=true": false,
 	} {
 		var prepared, got []bool
