@@ -37,6 +37,7 @@ type config struct {
 	runtimeConfig  []string
 	fairness       bool
 	reads, writes  int
+	watches        int
 	requestTimeout time.Duration
 	shutdownDelay  time.Duration
 	// shutdownTimeout bounds the end of requests after shutdownDelay.
@@ -83,6 +84,7 @@ func (c *config) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.fairness, "enable-priority-and-fairness", true, "divide requests by FlowSchemas and PriorityLevelConfigurations; else reads and writes have limits of their own, which users share")
 	fs.IntVar(&c.reads, "max-requests-inflight", 400, "maximum number of concurrent reads; with --enable-priority-and-fairness the sum of both numbers is that of all requests of all front doors")
 	fs.IntVar(&c.writes, "max-mutating-requests-inflight", 200, "maximum number of concurrent writes; see --max-requests-inflight")
+	fs.IntVar(&c.watches, "max-watches-per-user", 0, "maximum number of open watches of one user at this front door, except for system:masters; twice as many of all users together. 0 for those that fill a quarter of the memory of the machine or control group, and at least 16384")
 	fs.DurationVar(&c.requestTimeout, "request-timeout", time.Minute, "timeout of requests other than watches")
 	fs.DurationVar(&c.shutdownDelay, "shutdown-delay-duration", 0, "how long to keep serving after SIGTERM, while /readyz fails")
 	fs.DurationVar(&c.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long requests may take to end after --shutdown-delay-duration, before their connections are closed")
@@ -117,6 +119,9 @@ func (c *config) check(n *run.Node) error {
 	}
 	if c.shutdownTimeout < 0 {
 		return run.Usagef("--shutdown-timeout: %v is negative", c.shutdownTimeout)
+	}
+	if c.watches < 0 {
+		return run.Usagef("--max-watches-per-user: %d is negative", c.watches)
 	}
 	if c.reads < 1 || c.writes < 1 {
 		return run.Usagef("--max-requests-inflight and --max-mutating-requests-inflight: %d and %d must both be positive", c.reads, c.writes)

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -16,16 +18,17 @@ import (
 
 const flowControl = "/apis/flowcontrol.apiserver.k8s.io/v1beta1/"
 
-// TestFairSharesAndEvents: a FlowSchema decides about requests as soon as it is stored, and watchers see
-// Events expire.
+// TestFairSharesAndEvents: a FlowSchema decides about requests as soon as it is stored, watchers see
+// Events expire, and a user has a share of watches.
 func TestFairSharesAndEvents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts the suite")
 	}
 	t.Parallel()
-	a := startAllInOne(t, vocabulary.K8s(), "--emulated-version=1.21", "--event-ttl=2s")
+	a := startAllInOne(t, vocabulary.K8s(), "--emulated-version=1.21", "--event-ttl=2s", fmt.Sprintf("--max-watches-per-user=%d", watchShare))
 	t.Run("events", func(t *testing.T) { expireEvents(t, a.Cluster) })
 	t.Run("flows", func(t *testing.T) { followFlows(t, a.Cluster) })
+	t.Run("watches", func(t *testing.T) { shareWatches(t, a.Cluster) })
 }
 
 func expireEvents(t *testing.T, c *cluster.Cluster) {
@@ -89,4 +92,56 @@ func followFlows(t *testing.T, c *cluster.Cluster) {
 	if got := c.Ask(t, cluster.Request{Path: dump, Header: jane}); got.Code != http.StatusForbidden {
 		t.Errorf("any user reads the levels: %d", got.Code)
 	}
+}
+
+// watchShare is --max-watches-per-user: more than the watches of the suite's own workers.
+const watchShare = 200
+
+// shareWatches: a user opens its share of watches. The next one gets 429 with Retry-After until another has ended, and
+// neither its other requests nor other users notice.
+func shareWatches(t *testing.T, c *cluster.Cluster) {
+	ok(t, c, post("/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding",
+		"metadata":{"name":"watchers"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"},
+		"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"watchers"}]}`))
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	as := func(user string) http.Header {
+		return http.Header{"Impersonate-User": {user}, "Impersonate-Group": {"watchers", "system:authenticated"}}
+	}
+	const configMaps = "/api/v1/namespaces/default/configmaps"
+	open := func(ctx context.Context, header http.Header) *http.Response {
+		answer, err := c.Send(ctx, cluster.Request{Path: configMaps + "?watch=1", Header: header})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = answer.Body.Close() })
+		return answer
+	}
+	one, endOne := context.WithCancel(ctx)
+	eventually(t, "the user may watch", func() bool { // then the first watch is open
+		return open(one, as("greedy")).StatusCode == http.StatusOK
+	})
+	for n := 1; n < watchShare; n++ {
+		if code := open(ctx, as("greedy")).StatusCode; code != http.StatusOK {
+			t.Fatalf("watch %d: %d", n, code)
+		}
+	}
+	if answer := open(ctx, as("greedy")); answer.StatusCode != http.StatusTooManyRequests || answer.Header.Get("Retry-After") != "1" {
+		t.Errorf("one watch more: %d with %v", answer.StatusCode, answer.Header)
+	}
+	ok(t, c, cluster.Request{Path: configMaps, Header: as("greedy")})
+	if code := open(ctx, as("modest")).StatusCode; code != http.StatusOK {
+		t.Errorf("another user: %d", code)
+	}
+	for n := range watchShare + 1 {
+		if code := open(ctx, nil).StatusCode; code != http.StatusOK {
+			t.Fatalf("watch %d of the administrator: %d", n, code)
+		}
+	}
+	if page := ok(t, c, cluster.Request{Path: "/metrics"}).Body; !strings.Contains(page, fmt.Sprintf("\nportico_watches_per_user_limit %d\n", watchShare)) ||
+		!strings.Contains(page, "\napiserver_dropped_requests_total{request_kind=\"watch\"} 1\n") {
+		t.Error("the metrics do not show the limit and one refused watch")
+	}
+	endOne()
+	eventually(t, "a watch has ended", func() bool { return open(ctx, as("greedy")).StatusCode == http.StatusOK })
 }

@@ -23,6 +23,8 @@ const (
 // Limits are the numbers of concurrent requests.
 type Limits struct {
 	Reads, Writes, Connections int
+	// Watches is the number of open watches of one user.
+	Watches int
 	// Fair divides reads and writes by priority levels.
 	Fair    bool
 	Timeout time.Duration // of requests
@@ -43,15 +45,25 @@ func (c *Control) Limit(l Limits, metrics *prometheus.Registry) {
 		kinds["readOnly"], kinds["mutating"] = c.Reads.Counts, c.Writes.Counts
 	}
 	inflight.Register(metrics, kinds, c.Memory)
+	c.Watches = inflight.NewWatches(l.Watches)
+	c.Watches.Register(metrics)
 }
 
 // Limited makes a request wait for its seats: those of its priority level, or of the limiter of
-// connections or of its extension. A watch returns them once its response has started, a stalled
-// response continues without, and a connection keeps them until it ends.
+// connections or of its extension. A watch returns them once its response has started, and then counts
+// only among the watches of its user; a stalled response continues without, and a connection keeps them
+// until it ends.
 func (c *Control) Limited(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		if r.Health {
 			return next(w, r) // health checks must work under load
+		}
+		if r.Verb == "watch" && c.Watches != nil {
+			who := r.Requester()
+			if err := c.Watches.Open(who); err != nil {
+				return err
+			}
+			defer c.Watches.Close(who)
 		}
 		if seats := c.limiter(r); seats != nil {
 			if err := seats.Acquire(r.Context(), r.Requester(), &r.Seat); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
+	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
 )
@@ -49,5 +50,35 @@ func TestShared(t *testing.T) {
 	}
 	if c := control.Shares.Counts(false); c.Served != 0 {
 		t.Errorf("left: %+v", c)
+	}
+}
+
+// TestWatchesOfAUser: a watch counts until it ends, also after it has returned its seat; nothing else counts.
+func TestWatchesOfAUser(t *testing.T) {
+	control := &Control{Shares: fairness.New(fairness.Config{Seats: 100}), Watches: inflight.NewWatches(2)}
+	serve := func(verb, user string, groups []string, handler func(*request.Request) error) error {
+		r := &request.Request{Verb: verb, Request: httptest.NewRequest(http.MethodGet, "/version", nil), User: services.UserInfo{Name: user, Groups: groups}}
+		return control.Limited(func(_ http.ResponseWriter, r *request.Request) error { return handler(r) })(httptest.NewRecorder(), r)
+	}
+	nothing := func(*request.Request) error { return nil }
+	err := serve("watch", "jane", nil, func(r *request.Request) error {
+		r.Underway(http.StatusOK)
+		return serve("watch", "jane", nil, func(*request.Request) error {
+			if err := serve("watch", "jane", nil, nothing); !services.IsReason(err, services.ReasonTooManyRequests) {
+				t.Errorf("a third watch gets %v", err)
+			}
+			for _, err := range []error{serve("list", "jane", nil, nothing), serve("watch", "bob", nil, nothing), serve("watch", "jane", []string{services.GroupMasters}, nothing)} {
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if err := serve("watch", "jane", nil, nothing); err != nil {
+		t.Errorf("after the others have ended, a watch gets %v", err)
 	}
 }

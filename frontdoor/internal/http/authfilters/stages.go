@@ -41,11 +41,12 @@ type Control struct {
 	// Constrained is constrained impersonation; nil if only plain impersonation is served.
 	Constrained *Constrained
 	// Shares divides concurrent requests between priority levels, and Costs knows how much lists
-	// read. Without Shares, Reads and Writes limit them. Connections limits connections, and Memory
-	// the bytes that requests hold.
+	// read. Without Shares, Reads and Writes limit them. Connections limits connections, Watches open
+	// watches, and Memory the bytes that requests hold.
 	Shares                     *fairness.Shares
 	Costs                      *fairness.Costs
 	Reads, Writes, Connections *inflight.Limiter
+	Watches                    *inflight.Watches
 	Memory                     *inflight.Bytes
 	// HealthOpened wakes FollowHealth; its capacity is one.
 	HealthOpened chan struct{}

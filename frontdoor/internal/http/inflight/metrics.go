@@ -24,8 +24,7 @@ func Register(registry *prometheus.Registry, kinds map[string]func() Counts, byt
 		gauge("apiserver_current_inflight_requests", "Requests that are being served.", func(c Counts) int64 { return c.Served })
 		gauge("apiserver_current_inqueue_requests", "Requests that wait for a seat.", func(c Counts) int64 { return c.Waiting })
 		gauge("apiserver_stalled_requests", "Requests without a seat whose clients are slow to read.", func(c Counts) int64 { return c.Stalled })
-		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "apiserver_dropped_requests_total",
-			Help: "Requests refused because no seat became free in time.", ConstLabels: labels}, func() float64 { return float64(counts().Refused) }))
+		registry.MustRegister(dropped(kind, func() int64 { return counts().Refused }))
 	}
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "apiserver_request_bytes_held",
 		Help: "Bytes of request bodies and stalled responses in memory."}, func() float64 {
@@ -33,4 +32,11 @@ func Register(registry *prometheus.Registry, kinds map[string]func() Counts, byt
 		defer bytes.mu.Unlock()
 		return float64(bytes.held)
 	}))
+}
+
+// dropped returns the metric of the refused requests of a kind.
+func dropped(kind string, count func() int64) prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "apiserver_dropped_requests_total",
+		Help: "Requests refused because no seat became free in time, or because too many watches are open.", ConstLabels: prometheus.Labels{"request_kind": kind}},
+		func() float64 { return float64(count()) })
 }

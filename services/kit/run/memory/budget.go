@@ -57,7 +57,7 @@ func newBudget(bytes int64, metrics *prometheus.Registry, limit func() (total, f
 		metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "portico_memory_budget_bytes",
 			Help: "Limit of the sum of all caches."}, func() float64 { return float64(b.bytes) }), cacheSizes{b},
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "portico_memory_limit_bytes",
-				Help: "Memory of the machine, or of the control group if that has less."}, func() float64 { total, _ := limit(); return float64(total) }))
+				Help: "Memory of the machine, or of the control group if that has less."}, func() float64 { return float64(b.Limit()) }))
 	}
 	return b
 }
@@ -70,6 +70,16 @@ func (b *Budget) Add(name string, c Cache) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.caches = append(b.caches, named{name, c})
+}
+
+// Limit returns the memory of the machine, or of the control group if that has less; 0 if it is not known, or
+// for a nil Budget.
+func (b *Budget) Limit() int64 {
+	if b == nil {
+		return 0
+	}
+	total, _ := b.limit()
+	return total
 }
 
 // enforce gives each cache what it uses and the rest of the budget, if all fit into it, and
