@@ -15,7 +15,7 @@ import (
 const certFlag, keyFlag = "admission-client-cert-file", "admission-client-key-file"
 
 func clientFlags(fs *pflag.FlagSet) {
-	fs.String(certFlag, "", "client certificate of admission for admission services, and for webhooks without credentials in --admission-control-config-file (PEM); read again when it changes; admission services otherwise see the certificate of the process")
+	fs.String(certFlag, "", "client certificate of admission for admission services, and for webhooks without credentials in --admission-control-config-file (PEM); read again when it changes; default for admission services: the certificate of the process")
 	fs.String(keyFlag, "", "private key for --"+certFlag+" (PEM)")
 	expiry.Flags(fs, expiry.Own, certFlag)
 }

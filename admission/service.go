@@ -41,7 +41,7 @@ func flags(fs *pflag.FlagSet) {
 	fs.StringSlice("enable-admission-plugins", nil, "admission plugins to turn on in addition to those that are on by default; off by default: "+off)
 	fs.StringSlice("disable-admission-plugins", nil, "admission plugins to turn off, of those that are on by default: "+on)
 	fs.String("admission-control-config-file", "", "`file` with an AdmissionConfiguration, which configures admission plugins")
-	fs.String(servicesFile, "", "`file` with AdmissionServices as YAML documents, which are asked beside those of the API; read again when it changes")
+	fs.String(servicesFile, "", "`file` with AdmissionServices as YAML documents, in addition to those of the API; read again when it changes")
 	webhooks.Flags(fs)
 	clientFlags(fs)
 	fs.Int64("default-not-ready-toleration-seconds", 300, "tolerationSeconds for nodes that are not ready, for pods that set none")

@@ -54,13 +54,13 @@ func start(ctx context.Context, n *run.Node) error {
 
 func flags(fs *pflag.FlagSet) {
 	fs.StringArray("token-auth-file", nil, "CSV file of static tokens: token,user,uid,\"group1,group2\"; may be given more than once")
-	fs.StringArray("client-ca-file", nil, "PEM file of the authorities whose client certificates name users; may be given more than once")
+	fs.StringArray("client-ca-file", nil, "PEM file of the authorities of users' client certificates; may be given more than once")
 	fs.Bool("anonymous-auth", true, "treat requests without credentials as system:anonymous; otherwise they get 401")
-	fs.StringSlice("authorization-mode", []string{"RBAC"}, "modes of authorization, in the order in which they are asked until one allows or denies: ABAC, AlwaysAllow, AlwaysDeny, Node, RBAC, Webhook; with AlwaysAllow, requests without credentials get 401")
-	fs.Bool("revocation-lookup", true, "refuse credentials that a Revocation names; false is for a cluster whose administrators have revoked themselves")
+	fs.StringSlice("authorization-mode", []string{"RBAC"}, "authorization modes, tried in order until one allows or denies: ABAC, AlwaysAllow, AlwaysDeny, Node, RBAC, Webhook; with AlwaysAllow, requests without credentials get 401")
+	fs.Bool("revocation-lookup", true, "refuse credentials that a Revocation names; set false if all administrators have been revoked")
 	fs.Bool("enable-bootstrap-token-auth", false, "accept bootstrap tokens, which are Secrets in the system namespace")
 
-	fs.StringArray("service-account-key-file", nil, "PEM file of keys that service account tokens are signed with (public or private); may be given more than once; the server's TLS key when absent")
+	fs.StringArray("service-account-key-file", nil, "PEM file of keys (public or private) of service account tokens; may be given more than once; default: the server's TLS key")
 	fs.Bool("service-account-lookup", true, "reject service account tokens whose account, Secret or Pod was deleted")
 	fs.StringArray("service-account-issuer", nil, "issuer of bound service account tokens; if empty, a default of the vocabulary; if given more than once, the first one issues tokens and the tokens of all are accepted")
 	fs.StringSlice("api-audiences", nil, "audiences of this API; if empty, the service account issuers")
@@ -71,10 +71,10 @@ func flags(fs *pflag.FlagSet) {
 	fs.Duration("authentication-token-webhook-cache-ttl", 2*time.Minute, "how long responses of the token webhook are cached")
 	fs.String("authentication-token-webhook-version", "v1beta1", "version of the TokenReview for the token webhook: v1 or v1beta1, with or without the group")
 
-	fs.String("requestheader-client-ca-file", "", "PEM file of the authorities whose client certificates name trusted proxies")
+	fs.String("requestheader-client-ca-file", "", "PEM file of the authorities of trusted proxies' client certificates")
 	fs.StringSlice("requestheader-allowed-names", nil, "common names of trusted proxies; if empty, any")
-	fs.StringSlice("requestheader-username-headers", nil, "headers in which a proxy names the user, in order")
-	fs.StringSlice("requestheader-group-headers", nil, "headers in which a proxy names groups")
-	fs.StringSlice("requestheader-extra-headers-prefix", nil, "prefixes of headers in which a proxy gives extra attributes")
+	fs.StringSlice("requestheader-username-headers", nil, "headers with the user name from a proxy, in order")
+	fs.StringSlice("requestheader-group-headers", nil, "headers with groups from a proxy")
+	fs.StringSlice("requestheader-extra-headers-prefix", nil, "prefixes of headers with extra attributes from a proxy")
 	expiry.Flags(fs, expiry.Authorities, "client-ca-file", "requestheader-client-ca-file", "oidc-ca-file")
 }

@@ -27,13 +27,13 @@ const (
 var allModes = []string{modeABAC, modeAlwaysAllow, modeAlwaysDeny, modeNode, modeRBAC, modeWebhook}
 
 func flags(fs *pflag.FlagSet) {
-	fs.StringSlice("authorization-mode", []string{modeRBAC}, "modes of authorization, in the order in which they are asked until one allows or denies: "+strings.Join(allModes, ", ")+"; with AlwaysAllow, requests without credentials get 401")
+	fs.StringSlice("authorization-mode", []string{modeRBAC}, "authorization modes, tried in order until one allows or denies: "+strings.Join(allModes, ", ")+"; with AlwaysAllow, requests without credentials get 401")
 	fs.String("authorization-config", "", "`file` with an AuthorizationConfiguration, instead of --authorization-mode and --authorization-webhook-*; read again when it changes")
 	fs.String("authorization-policy-file", "", "`file` with policies for mode ABAC, one JSON object in each line")
 	fs.String("authorization-webhook-config-file", "", "kubeconfig `file` of the remote service for mode Webhook")
 	fs.String("authorization-webhook-version", "v1beta1", "version of the SubjectAccessReview for mode Webhook: v1 or v1beta1")
-	fs.Duration("authorization-webhook-cache-authorized-ttl", 5*time.Minute, "how long mode Webhook caches permissions")
-	fs.Duration("authorization-webhook-cache-unauthorized-ttl", 30*time.Second, "how long mode Webhook caches refusals")
+	fs.Duration("authorization-webhook-cache-authorized-ttl", 5*time.Minute, "how long mode Webhook caches allowed decisions")
+	fs.Duration("authorization-webhook-cache-unauthorized-ttl", 30*time.Second, "how long mode Webhook caches denied decisions")
 }
 
 // settings are the values of the flags.

@@ -46,11 +46,11 @@ const unusedTokens = "legacy-service-account-token-clean-up-period"
 func Service() run.Service {
 	return run.Service{
 		Name:  "lifecycle",
-		About: "empties deleted namespaces, collects garbage, adds defaults to new namespaces, signs service account tokens, deletes unused ones, counts quota usage, shows the rules of aggregated roles",
+		About: "empties deleted namespaces, collects garbage, adds default objects to namespaces, signs service account tokens, deletes unused ones, counts quota usage, fills the rules of aggregated roles",
 		Needs: []run.Dependency{worker.API},
 		Flags: func(fs *pflag.FlagSet) {
-			fs.StringArray(keyFiles, nil, "PEM file of keys that service account tokens are signed with (public or private); may be given more than once; the server's TLS key when absent")
-			fs.Duration(unusedTokens, legacytokens.Unused, "since release 1.29: how long a service account token in a Secret that the account lists is not used before it is invalid, and how long it is invalid before it is deleted")
+			fs.StringArray(keyFiles, nil, "PEM file of keys (public or private) of service account tokens; may be given more than once; default: the server's TLS key")
+			fs.Duration(unusedTokens, legacytokens.Unused, "since release 1.29: after how long an unused service account token, in a Secret that the account lists, becomes invalid, and after how long an invalid one is deleted")
 		},
 		Start: start,
 	}

@@ -26,7 +26,7 @@ const patience = 5 * time.Second
 func Service() run.Service {
 	return run.Service{
 		Name:   "store",
-		About:  "stores the state of the API in etcd and serves reads from memory",
+		About:  "stores objects in etcd and serves reads from memory",
 		Offers: []run.Dependency{contract.Store},
 		Needs:  []run.Dependency{etcd.Client, etcd.Overrides},
 		Flags:  flags,
@@ -39,7 +39,7 @@ const flagTTL = "event-ttl"
 
 func flags(fs *pflag.FlagSet) {
 	atrest.Flags(fs)
-	fs.Duration(flagTTL, time.Hour, "how long an Event is stored after it was written last, at least 2s; 0 for ever")
+	fs.Duration(flagTTL, time.Hour, "how long an Event is stored after its last write, at least 2s; 0 for no limit")
 }
 
 // eventTTL returns the value of the flag. etcd has no shorter leases than some seconds.

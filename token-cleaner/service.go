@@ -22,7 +22,7 @@ const cleanerName, signerName = "tokencleaner", "bootstrapsigner"
 func Service() run.Service {
 	return run.Service{
 		Name:  "token-cleaner",
-		About: "publishes cluster-info; deletes expired bootstrap tokens and signs it (--controllers=*,tokencleaner,bootstrapsigner)",
+		About: "publishes and signs cluster-info, deletes expired bootstrap tokens (--controllers=*,tokencleaner,bootstrapsigner)",
 		Needs: []run.Dependency{worker.API},
 		Start: start,
 	}

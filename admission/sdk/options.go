@@ -61,7 +61,7 @@ func (o *Options) Flags(fs *flag.FlagSet) {
 	fs.StringVar(&o.CertDir, "cert-dir", o.CertDir, "`folder` in which a certificate for localhost is created when --tls-cert-file is not set")
 	fs.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile, "`file` with the authorities of the callers over gRPC; required unless --address is a loopback address")
 	fs.StringVar(&o.ReviewClientCAFile, "review-client-ca-file", o.ReviewClientCAFile, "`file` with the authorities of the callers of AdmissionReview; empty accepts callers without a certificate")
-	fs.Func("allowed-callers", "`names` of which a caller's certificate must have one, with commas between; empty allows all", func(text string) error {
+	fs.Func("allowed-callers", "comma-separated `names`, of which a caller's certificate must have one; empty allows all", func(text string) error {
 		o.AllowedCallers = strings.Split(text, ",")
 		return nil
 	})

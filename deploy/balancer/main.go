@@ -30,7 +30,7 @@ func service() run.Service {
 		About: "forwards connections to front doors",
 		Flags: func(fs *pflag.FlagSet) {
 			fs.String("listen-address", "127.0.0.1:6443", "`address` to take connections on")
-			fs.StringSlice("to", nil, "`name:port` of the front doors: all addresses that the name has, asked for again every second; several with commas between")
+			fs.StringSlice("to", nil, "comma-separated `name:port` of the front doors; names are resolved every second, and all their addresses are used")
 			run.Required(fs, "to")
 			fs.String("ca-file", "", "`file` with the authorities that sign the front doors' certificates")
 			run.Required(fs, "ca-file")

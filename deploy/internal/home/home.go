@@ -31,7 +31,7 @@ const vocabularyFile = "vocabulary"
 func Service() run.Service {
 	return run.Service{
 		Name:  "home",
-		About: "the data folder: certificates, tokens and client configurations",
+		About: "creates the data folder: certificates, tokens and kubeconfigs",
 		Flags: func(fs *pflag.FlagSet) {
 			fs.String("data-dir", "./portico-data", "data `folder`; the first start creates it with a CA, an admin token and a kubeconfig")
 		},

@@ -42,7 +42,7 @@ const (
 var Conn = &run.Contract[*nats.Conn]{Name: "nats", Flags: flags, Dial: dial}
 
 func flags(fs *pflag.FlagSet) {
-	fs.String("nats-url", "", "`URL` of the NATS server, as in tls://host:4222; several with commas between. Off this machine TLS is required: a tls:// URL, or --nats-ca-file")
+	fs.String("nats-url", "", "comma-separated `URLs` of NATS servers, as in tls://host:4222. Except on this machine TLS is required: a tls:// URL, or --nats-ca-file")
 	run.Required(fs, "nats-url")
 	fs.String("nats-ca-file", "", "`file` with the certificates of the authorities that sign the NATS servers' certificates; makes TLS mandatory")
 	fs.String("nats-cert-file", "", "`file` with the client certificate for NATS")

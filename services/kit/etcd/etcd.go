@@ -43,7 +43,7 @@ var Client = &run.Contract[*clientv3.Client]{Name: "etcd", Flags: Flags, Dial: d
 
 // Flags declares the flags that say where etcd is and how to connect to it.
 func Flags(fs *pflag.FlagSet) {
-	fs.StringSlice(flagServers, nil, "`URLs` of the etcd servers, as in https://host:2379, with commas between; http only on this machine")
+	fs.StringSlice(flagServers, nil, "comma-separated `URLs` of the etcd servers, as in https://host:2379; http only on this machine")
 	run.Required(fs, flagServers)
 	fileFlags(fs)
 }

@@ -37,8 +37,8 @@ func overrideFlags(fs *pflag.FlagSet) {
 
 // OverrideFlag declares the flag with the overrides.
 func OverrideFlag(fs *pflag.FlagSet) {
-	fs.StringSlice(flagOverrides, nil, "etcd servers of single `resources`, as in group/resource#https://host:2379;https://other:2379 and "+
-		"/events#https://host:2379 for the core group, with commas between; the store and the watch hub need the same")
+	fs.StringSlice(flagOverrides, nil, "comma-separated `resources` with separate etcd servers, as in group/resource#https://host:2379;https://other:2379 and "+
+		"/events#https://host:2379 for the core group; the store and the watch hub need the same")
 }
 
 // dialOverrides returns a client for each cluster, without waiting for the servers.

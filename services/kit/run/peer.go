@@ -29,7 +29,7 @@ const (
 // PeerFlag registers --<service>-address, the address of a service in another process.
 func PeerFlag(fs *pflag.FlagSet, service string) {
 	name := service + "-address"
-	fs.String(name, "", fmt.Sprintf("`address` of the %s service: host:port, several with commas between, or a gRPC target such as dns:///%s:7443", service, service))
+	fs.String(name, "", fmt.Sprintf("`address` of the %s service: comma-separated host:port, or a gRPC target such as dns:///%s:7443", service, service))
 	_ = fs.SetAnnotation(name, annotationPeer, []string{service})
 	Required(fs, name)
 }

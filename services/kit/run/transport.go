@@ -25,7 +25,7 @@ const drainTimeout = 5 * time.Second
 // TLS.
 func peerFlags(fs *pflag.FlagSet, offers bool) {
 	if offers {
-		fs.String("rpc-address", "", "`address` that serves this process's contracts to other processes (gRPC with mutual TLS); empty: none")
+		fs.String("rpc-address", "", "`address` at which this process serves its contracts to other processes (gRPC with mutual TLS); empty: none")
 	}
 	fs.String("peer-ca-file", "", "`file` with the certificates of the authorities that sign the services' certificates")
 	fs.String("peer-cert-file", "", "`file` with this process's certificate; its DNS names are the names of the services in the process. Read again when it changes, as are the CA and the key")

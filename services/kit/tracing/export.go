@@ -42,9 +42,9 @@ const (
 
 // Flags registers the flags of Open.
 func Flags(fs *pflag.FlagSet) {
-	fs.String("otlp-endpoint", "", "`address` of an OpenTelemetry collector that takes spans over gRPC, as in host:4317 or https://host:4317; without TLS only on this machine. Empty: no traces")
+	fs.String("otlp-endpoint", "", "`address` of an OpenTelemetry collector (OTLP over gRPC), as in host:4317 or https://host:4317; without TLS only on this machine. Empty: no traces")
 	fs.String("otlp-ca-file", "", "`file` with the certificates of the authorities that sign the collector's certificate; those of the system when empty")
-	fs.Float64("trace-sampling", 0, "`share` of the requests to begin a trace of, from 0 to 1; only the front door begins traces. A request of system:masters that is part of a sampled trace continues it in any case")
+	fs.Float64("trace-sampling", 0, "`share` of the requests to trace, from 0 to 1; only the front door begins traces. Requests of system:masters that are part of a sampled trace are always traced")
 }
 
 // Process is what sends spans.

@@ -11,12 +11,12 @@ import (
 // Register declares the flags about clients and proxies. Authn declares them too, to
 // authenticate these.
 func Register(fs *pflag.FlagSet) {
-	fs.StringArray("client-ca-file", nil, "PEM file of the authorities whose client certificates name users; may be given more than once")
-	fs.String("requestheader-client-ca-file", "", "PEM file of the authorities whose client certificates name trusted proxies")
+	fs.StringArray("client-ca-file", nil, "PEM file of the authorities of users' client certificates; may be given more than once")
+	fs.String("requestheader-client-ca-file", "", "PEM file of the authorities of trusted proxies' client certificates")
 	fs.StringSlice("requestheader-allowed-names", nil, "common names of trusted proxies; if empty, any")
-	fs.StringSlice("requestheader-username-headers", nil, "headers in which a proxy names the user, in order")
-	fs.StringSlice("requestheader-group-headers", nil, "headers in which a proxy names groups")
-	fs.StringSlice("requestheader-extra-headers-prefix", nil, "prefixes of headers in which a proxy gives extra attributes")
+	fs.StringSlice("requestheader-username-headers", nil, "headers with the user name from a proxy, in order")
+	fs.StringSlice("requestheader-group-headers", nil, "headers with groups from a proxy")
+	fs.StringSlice("requestheader-extra-headers-prefix", nil, "prefixes of headers with extra attributes from a proxy")
 }
 
 // Apply adds what the flags say to a configuration.

@@ -27,14 +27,14 @@ type Settings struct {
 func (c *Settings) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&c.certificate, "kubelet-client-certificate", "", "client certificate for connections to nodes (PEM); read again when it changes")
 	fs.StringVar(&c.key, "kubelet-client-key", "", "private key for --kubelet-client-certificate (PEM)")
-	fs.StringVar(&c.authority, "kubelet-certificate-authority", "", "authorities that have signed the certificates of nodes (PEM); without it these are not verified")
+	fs.StringVar(&c.authority, "kubelet-certificate-authority", "", "authorities of the certificates of nodes (PEM); without it these are not verified")
 	fs.DurationVar(&c.timeout, "kubelet-timeout", 5*time.Second, "timeout of connecting to nodes, pods and endpoints, including TLS")
 	fs.StringSliceVar(&c.addressTypes, "kubelet-preferred-address-types", []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"},
 		"types of addresses of nodes, the preferred one first")
-	fs.StringSliceVar(&c.allow, "connect-allow-cidrs", nil, "networks that connections may reach although they are loopback, link-local, multicast or of a metadata service")
+	fs.StringSliceVar(&c.allow, "connect-allow-cidrs", nil, "loopback, link-local, multicast or metadata service networks that connections may reach")
 	fs.StringSliceVar(&c.deny, "connect-deny-cidrs", nil, "networks that connections must never reach, such as that of etcd and NATS")
 	fs.IntVar(&c.Inflight, "max-connections-inflight", 400, "maximum number of concurrent logs, exec, attach, port forwarding and proxy requests")
-	fs.DurationVar(&c.idle, "connect-idle-timeout", 4*time.Hour, "how long a connection may transport nothing; 0 for no limit")
+	fs.DurationVar(&c.idle, "connect-idle-timeout", 4*time.Hour, "how long a connection may be idle; 0 for no limit")
 	fs.DurationVar(&c.lifetime, "connect-max-duration", 24*time.Hour, "maximum duration of a connection; 0 for no limit")
 }
 

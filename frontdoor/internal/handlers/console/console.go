@@ -38,7 +38,7 @@ type Settings struct {
 
 // Register declares the flags.
 func (s *Settings) Register(fs *pflag.FlagSet) {
-	fs.BoolVar(&s.on, "console", true, "serve the web console at /console/ and the documentation at /docs/, to anyone who can connect; the console has the rights of the user who logs in")
+	fs.BoolVar(&s.on, "console", true, "serve the web console at /console/ and the documentation at /docs/, to anyone who can connect; the console has the permissions of the user who logs in")
 	s.oidc.register(fs)
 }
 

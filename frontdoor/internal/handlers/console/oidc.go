@@ -45,7 +45,7 @@ func (s *oidcSettings) register(fs *pflag.FlagSet) {
 	fs.StringVar(&s.clientID, "console-oidc-client-id", "", "the console's client ID at the issuer, whose redirect URL is https://<host>/console/")
 	fs.StringVar(&s.secretFile, "console-oidc-client-secret-file", "", "file with the client's secret; without it, the client is a public one")
 	fs.StringVar(&s.caFile, "console-oidc-ca-file", "", "certificate authorities of the issuer; the host's if empty")
-	fs.StringSliceVar(&s.scopes, "console-oidc-scopes", []string{"email", "groups"}, "scopes to ask for, beside openid")
+	fs.StringSliceVar(&s.scopes, "console-oidc-scopes", []string{"email", "groups"}, "scopes to request in addition to openid")
 }
 
 // unused returns a usage error if a flag is set though there is no console.

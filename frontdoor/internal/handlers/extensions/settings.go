@@ -16,7 +16,7 @@ type Settings struct {
 
 // Register adds the flags.
 func (s *Settings) Register(fs *pflag.FlagSet) {
-	fs.StringVar(&s.certificate, "proxy-client-cert-file", "", "client certificate by which extensions of the API know the front door (PEM); read again when it changes")
+	fs.StringVar(&s.certificate, "proxy-client-cert-file", "", "client certificate of the front door for extensions of the API (PEM); read again when it changes")
 	fs.StringVar(&s.key, "proxy-client-key-file", "", "private key for --proxy-client-cert-file (PEM)")
 	fs.IntVar(&s.seats, "max-extension-requests-inflight", 100, "maximum number of concurrent requests to one extension of the API; further ones are queued fairly by user")
 	expiry.Flags(fs, expiry.Own, "proxy-client-cert-file")

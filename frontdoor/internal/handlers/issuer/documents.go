@@ -19,7 +19,7 @@ import (
 // but the first one too, to verify the tokens.
 func Register(fs *pflag.FlagSet) {
 	fs.String("service-account-signing-key-file", "", "PEM file with the private key that signs service account tokens (default: the first one in --service-account-key-file)")
-	fs.StringArray("service-account-key-file", nil, "PEM file of keys that service account tokens are signed with (public or private); may be given more than once; the server's TLS key when absent")
+	fs.StringArray("service-account-key-file", nil, "PEM file of keys (public or private) of service account tokens; may be given more than once; default: the server's TLS key")
 	fs.StringArray("service-account-issuer", nil, "issuer of bound service account tokens; if empty, a default of the vocabulary; if given more than once, the first one issues tokens and the tokens of all are accepted")
 	registerLifetimes(fs)
 	fs.StringSlice("api-audiences", nil, "audiences that this API answers to; the service account issuers when empty")

@@ -30,8 +30,8 @@ type Lifetimes struct {
 }
 
 func registerLifetimes(fs *pflag.FlagSet) {
-	fs.Duration(maxExpirationFlag, 0, "maximum lifetime of requested service account tokens, 1h to 2^32 s; a request for longer gets this; 0 for no limit")
-	fs.Bool(extendExpirationFlag, true, "make tokens that nodes request for pods with the lifetime 3607 s valid for a year, because old clients do not read them again; each use after 3607 s has an audit annotation and is counted")
+	fs.Duration(maxExpirationFlag, 0, "maximum lifetime of requested service account tokens, 1h to 2^32 s; longer requests are reduced to it; 0 for no limit")
+	fs.Bool(extendExpirationFlag, true, "make tokens that kubelets request for pods with the lifetime 3607 s valid for a year, because old clients do not reload them; each use after 3607 s gets an audit annotation and is counted")
 }
 
 // readLifetimes returns what the flags say, and logs what they do not achieve together.

@@ -38,8 +38,8 @@ const targetsFlag = "status-targets"
 
 // Register declares the flag.
 func Register(fs *pflag.FlagSet) {
-	fs.StringToString(targetsFlag, nil, "`service=host:port` pairs with commas between: the --status-address of the processes whose measurements "+
-		"/debug/portico/v1/processes shows; a name that has several addresses stands for as many replicas")
+	fs.StringToString(targetsFlag, nil, "comma-separated `service=host:port` pairs: the --status-address of the processes whose metrics "+
+		"/debug/portico/v1/processes shows; each address of a name is a replica")
 }
 
 // Processes asks the processes of the suite for their measurements.

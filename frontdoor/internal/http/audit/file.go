@@ -28,13 +28,13 @@ type fileSettings struct {
 
 func (s *fileSettings) register(fs *pflag.FlagSet) {
 	fs.StringVar(&s.path, "audit-log-path", "", "file for the audit log, one line of JSON per request; - for standard output, empty for none")
-	fs.IntVar(&s.maxSize, "audit-log-maxsize", 0, "megabytes of the audit log after which a new file is begun; 0 for 100 if another --audit-log-max flag or --audit-log-compress is set, else no limit")
+	fs.IntVar(&s.maxSize, "audit-log-maxsize", 0, "size of the audit log in megabytes at which it is rotated; 0 for 100 if another --audit-log-max flag or --audit-log-compress is set, else no limit")
 	fs.IntVar(&s.maxAge, "audit-log-maxage", 0, "days to keep old files of the audit log; 0 for no limit")
 	fs.IntVar(&s.maxBackups, "audit-log-maxbackup", 0, "number of old files of the audit log to keep; 0 for no limit")
 	fs.BoolVar(&s.compress, "audit-log-compress", false, "compress old files of the audit log with gzip")
 	fs.StringVar(&s.format, "audit-log-format", "json", "format of the audit log: json, or legacy for lines of text")
-	fs.BoolVar(&s.chain, "audit-log-chain", true, "end each line of an audit log file of format json with a hash of it and all lines before, which portico audit verify verifies")
-	fs.StringVar(&s.chainKey, "audit-log-chain-key-file", "", "`file` with a key of at least 32 bytes, without which the hashes cannot be computed")
+	fs.BoolVar(&s.chain, "audit-log-chain", true, "end each line of an audit log file of format json with a hash of it and all previous lines, for portico audit verify")
+	fs.StringVar(&s.chainKey, "audit-log-chain-key-file", "", "`file` with a key of at least 32 bytes for the hashes of --audit-log-chain")
 	fs.StringVar(&s.mode, "audit-log-mode", "blocking", "blocking: a request waits until its line is written; batch: lines are written in the background, and dropped and counted when too many wait")
 }
 

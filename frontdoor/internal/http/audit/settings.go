@@ -29,7 +29,7 @@ type Settings struct {
 // Register adds the flags.
 func (s *Settings) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&s.policyFile, "audit-policy-file", "", "file with the Policy that says which requests are logged at which level, read again when it changes; empty: the end of every request at level Metadata")
-	fs.StringSliceVar(&s.proxies, "trusted-proxies", nil, "`networks` of proxies, such as 10.1.0.0/16, whose X-Forwarded-For header is in the audit log. With this flag the headers of all others are left out, without it all are logged")
+	fs.StringSliceVar(&s.proxies, "trusted-proxies", nil, "`networks` of proxies, such as 10.1.0.0/16, whose X-Forwarded-For headers are logged in the audit log; if empty, those of all clients")
 	s.file.register(fs)
 	s.webhook.register(fs)
 }

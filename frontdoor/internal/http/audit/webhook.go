@@ -32,7 +32,7 @@ type webhookSettings struct {
 
 func (s *webhookSettings) register(fs *pflag.FlagSet) {
 	fs.StringVar(&s.file, "audit-webhook-config-file", "", "kubeconfig of the service that gets the audit log, in batches; empty for none")
-	fs.DurationVar(&s.pause, "audit-webhook-initial-backoff", 10*time.Second, "pause before the first of four retries of a batch; each further one is half longer")
+	fs.DurationVar(&s.pause, "audit-webhook-initial-backoff", 10*time.Second, "delay before the first of four retries of a batch; it grows by half each time")
 }
 
 // remote sends batches to a webhook.

@@ -20,7 +20,7 @@ type Settings struct{ origins, transportSecurity []string }
 // Register declares the flags.
 func (s *Settings) Register(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&s.origins, "cors-allowed-origins", nil, `regular expressions of the origins whose web pages may use the API, as in ^https://console\.example\.com$; without ^ and $ a part of the origin matches`)
-	fs.StringSliceVar(&s.transportSecurity, "strict-transport-security-directives", nil, "directives of header Strict-Transport-Security: max-age=<seconds>, includeSubDomains, preload; if empty, there is no such header")
+	fs.StringSliceVar(&s.transportSecurity, "strict-transport-security-directives", nil, "directives of header Strict-Transport-Security: max-age=<seconds>, includeSubDomains, preload; if empty, the header is not sent")
 }
 
 // Headers sets the headers of responses.

@@ -33,7 +33,7 @@ const (
 
 // Flags declares the flag that names the file.
 func Flags(fs *pflag.FlagSet) {
-	fs.String(flag, "", "`file` with an EncryptionConfiguration, by which objects are encrypted in etcd; the store and the watch hub need the same")
+	fs.String(flag, "", "`file` with an EncryptionConfiguration for objects in etcd; the store and the watch hub need the same")
 }
 
 // Values encrypts and decrypts. Nil encrypts nothing. It is safe for concurrent use.
