@@ -15,8 +15,8 @@ type Admission interface {
 	// response are valid in either case.
 	Mutate(ctx context.Context, r AdmissionRequest) (AdmissionResponse, error)
 
-	// Validate lets the plugins reject the final object. The Object of the response is
-	// always nil. The error, and the warnings and annotations beside it, are as in Mutate.
+	// Validate lets the plugins reject the final object. The Object of the response is always nil. The error,
+	// the warnings and the annotations are as in Mutate.
 	Validate(ctx context.Context, r AdmissionRequest) (AdmissionResponse, error)
 }
 
@@ -46,22 +46,21 @@ type AdmissionRequest struct {
 	Version     string
 	Resource    string
 	Subresource string
-	// Kind is that of the objects, and KindGroup and KindVersion where it is defined:
-	// an Eviction of policy is sent to pods/eviction. If KindVersion is empty, the kind is
-	// of Group and Version.
+	// Kind is the kind of the objects; KindGroup and KindVersion are its group version, which may differ from
+	// that of the path: an Eviction of policy is sent to pods/eviction. If KindVersion is empty, it is that of
+	// the path.
 	Kind        string
 	KindGroup   string
 	KindVersion string
 	Namespace   string
 	Name        string // empty on create with generateName
 	User        UserInfo
-	// Object is the new object, OldObject the stored one, both JSON in the
-	// version of the request; nil where the operation has none. The Object of a
-	// connect are its options (PodExecOptions ...).
+	// Object is the new object, OldObject the stored one, both JSON in the version of the request; nil where
+	// the operation has none. For a connect, Object has its options (PodExecOptions ...).
 	Object    []byte
 	OldObject []byte
-	// Tree is the decoded new object, only for AdmissionOfTrees. Mutate gets it instead of
-	// Object, and may change it; Validate gets it beside Object, and only reads it.
+	// Tree is the decoded new object, only for AdmissionOfTrees. Mutate gets it instead of Object, and may
+	// change it; Validate gets it in addition to Object, and must not change it.
 	Tree map[string]any
 	// Options are the options of the operation (CreateOptions ...), as JSON.
 	Options []byte
@@ -69,35 +68,32 @@ type AdmissionRequest struct {
 	// OwnerTypes are the served resource types of the owners in Object, each once.
 	// Admission cannot look them up, because ownerReferences name kinds.
 	OwnerTypes []OwnerType
-	// Served are the types whose paths show the same objects, in all versions and groups,
-	// that of the request among them. Front doors of earlier releases send none.
+	// Served are all types (versions and groups) that serve the same objects, including that of the request.
+	// Front doors of earlier releases send none.
 	Served []ServedType
-	// Converter converts the objects between the types in Served. If it is nil and one
-	// has to be converted or merged, the error is ErrNoConverter; the call can then be repeated with a
-	// converter.
+	// Converter converts the objects between the types in Served. If it is nil but needed, the error is
+	// ErrNoConverter; the call can then be repeated with a converter.
 	Converter Converter
-	// Bypass names the admission services that the caller asks to skip. Admission checks
-	// that the user may.
+	// Bypass names the admission services to skip. Admission checks that the user is permitted to.
 	Bypass []string
-	// AndValidate lets Mutate also validate an object that it does not change, for a caller
-	// that has nothing else to do in between. Admission may ignore it; see Validated.
+	// AndValidate lets Mutate also validate an object that it does not change, for a caller that does nothing
+	// between the two calls. Admission may ignore it; see Validated.
 	AndValidate bool
-	// ValidateEarly lets Mutate also validate the object that it returns, changed or not, if that
-	// has no effect and nothing else than the object counts: for a caller that applies the rules of the type
-	// afterwards, and then calls Validate unless the object is still the one that was validated.
-	// Mutate never refuses what only Validate would. Admission may ignore it; see Validated.
+	// ValidateEarly lets Mutate also validate the object that it returns, changed or not, if validation has no
+	// side effects and depends only on the object. The caller applies the rules of the type afterwards, and
+	// then calls Validate unless the object is unchanged. Mutate never refuses an object that only Validate
+	// would refuse. Admission may ignore it; see Validated.
 	ValidateEarly bool
-	// Remembers means that the caller uses Unconcerned of the response. The transport sets it,
-	// since a call in one process costs less than finding that out.
+	// Remembers means that the caller uses Unconcerned of the response. The transport sets it, because within
+	// one process computing Unconcerned costs more than the call.
 	Remembers bool
 }
 
-// ErrNoConverter is the error of a review that needs the Converter of its request, which
-// has none. No webhook has been called.
-var ErrNoConverter = errors.New("the objects of the request have to be converted")
+// ErrNoConverter is the error of a review that needs a Converter, if its request has none. No webhook has been called.
+var ErrNoConverter = errors.New("the objects of the request must be converted")
 
-// ServedType is a served resource type, and the kind of its objects. With a subresource, it is
-// that of the subresource's body, as in AdmissionRequest.
+// ServedType is a served resource type, and the kind of its objects. With a subresource, it is the kind of the
+// subresource's body, as in AdmissionRequest.
 type ServedType struct {
 	Group, Version, Resource     string
 	KindGroup, KindVersion, Kind string
@@ -125,8 +121,8 @@ type OwnerType struct {
 
 // AdmissionResponse is the result of a review.
 type AdmissionResponse struct {
-	// Object is the changed object; nil if no plugin changed it. For a request with a Tree it
-	// may be the Tree of the response instead, which shares nothing with any other object.
+	// Object is the changed object; nil if no plugin changed it. For a request with a Tree it may be Tree
+	// instead, which shares no memory with other objects.
 	Object []byte
 	Tree   map[string]any
 	// Warnings are sent to the client as Warning headers.
@@ -138,15 +134,13 @@ type AdmissionResponse struct {
 	// Validated means that Mutate has validated the object, or Object if it is set: Validate must not
 	// be called for it.
 	Validated bool
-	// Unconcerned is set by Mutate of a request that Remembers when neither a plugin nor a
-	// webhook is concerned with requests of the same operation, group, version, resource,
-	// subresource and scope (with or without a namespace), whatever their objects: they need
-	// no review for as long as no configuration of webhooks has changed after this revision.
-	// 0 means that they do.
+	// Unconcerned is set by Mutate, for a request with Remembers, if neither a plugin nor a webhook handles
+	// requests of the same operation, group, version, resource, subresource and scope (with or without a
+	// namespace), for any object. They need no review until a webhook configuration changes after this
+	// revision. 0 means that they need one.
 	Unconcerned int64
-	// UnconcernedHere is like Unconcerned, for requests in the namespace of this one only. They
-	// need no review for as long as neither a configuration of webhooks nor the namespace
-	// nor a ResourceQuota in it has changed after this revision.
+	// UnconcernedHere is like Unconcerned, for requests in the namespace of this one only. They need no review
+	// until a webhook configuration, the namespace or a ResourceQuota in it changes after this revision.
 	UnconcernedHere int64
 }
 
@@ -156,8 +150,8 @@ type Timing struct {
 	Took time.Duration
 }
 
-// AdmissionBatch is what an admission service may offer beside Admission: several requests
-// in one call. Requests of a batch are independent of each other.
+// AdmissionBatch is an optional interface of an admission service: several requests in one call. Requests of a
+// batch are independent of each other.
 type AdmissionBatch interface {
 	// MutateBatch is Mutate for several requests. It returns one result for each, in any
 	// order. An error means that none was reviewed; it is ErrNoBatch if batches are not

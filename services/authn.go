@@ -30,11 +30,9 @@ type Credentials struct {
 	Headers map[string][]string
 	// Audiences are the audiences that the token must be for; empty means this API.
 	Audiences []string
-	// Path is the path of the request, on which it may depend whether one without credentials
-	// is anonymous; empty if there is none.
+	// Path is the path of the request, empty if there is none. Anonymous access may be limited to some paths.
 	Path string
-	// NotOlderThan is a revision: what authn reads of the store includes every change through
-	// it. 0 is any state.
+	// NotOlderThan is the minimum revision of the state that authn reads from the store. 0 is any state.
 	NotOlderThan int64
 }
 
@@ -54,17 +52,15 @@ type Authentication struct {
 	WarnAfter time.Time
 	// Credential is what the result depends on.
 	Credential Credential
-	// Legacy is set for a service account token in a Secret whose uses are to be recorded.
+	// Legacy is set for a service account token in a Secret, whose use must be recorded.
 	Legacy *LegacyToken
 }
 
-// Credential is the trace of accepted credentials: what they are known by, and what ends
-// them. It holds no secret.
+// Credential describes accepted credentials: their identifiers, and what ends their validity. It contains no secret.
 type Credential struct {
 	// Method is the name of the method that accepted them; empty for anonymous requests.
 	Method string
-	// Expires is when they end, and Issued when they were issued, in whole seconds; zero if
-	// never, or not known.
+	// Expires is when they expire, and Issued when they were issued, in whole seconds; zero if never or unknown.
 	Expires, Issued time.Time
 	// TokenID is the claim jti of a token. Serial is the serial number of a certificate, in
 	// lower-case hexadecimal.
@@ -72,10 +68,10 @@ type Credential struct {
 	// KeyID is the subject key ID of a certificate in lower-case hexadecimal, or the ID of the
 	// key that a token is signed with.
 	KeyID string
-	// Objects end them when they are deleted or changed.
+	// Objects are the stored objects whose deletion or change invalidates them.
 	Objects []BoundObject
-	// Source identifies the content of the files that the result was read from: it is right
-	// for as long as authn returns the same for other credentials of these files.
+	// Source identifies the content of the files that the result was read from. The result is valid as long as
+	// authn returns the same Source for other credentials of these files.
 	Source string
 }
 
@@ -110,8 +106,7 @@ const (
 	UserNodeStart           = "system:node:"
 )
 
-// Node returns the name of the node whose agent the user is, and whether the user is the
-// agent of a node. The name is empty if the user does not say of which.
+// Node reports whether the user is a kubelet, and returns the name of its node; empty if the user has none.
 func (u UserInfo) Node() (name string, is bool) {
 	name, is = strings.CutPrefix(u.Name, UserNodeStart)
 	return name, is && slices.Contains(u.Groups, GroupNodes)

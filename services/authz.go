@@ -42,15 +42,13 @@ type Decision struct {
 	// EvaluationError names what could not be evaluated, such as a missing role of a
 	// binding.
 	EvaluationError string
-	// Revision is set if the decision depends on nothing but the request and stored roles and
-	// bindings: it is right for as long as none of them has changed after this revision. 0
-	// means that the decision must not be kept.
+	// Revision is set if the decision depends only on the request and stored roles and bindings: it is valid
+	// until one of them changes after this revision. 0 means that the decision must not be cached.
 	Revision int64
 	// AnyName means that the decision is the same for every Name.
 	AnyName bool
-	// Rule is the rule that allowed the request. Miss is the rule that came closest to it, if
-	// none did, with what of the request it does not cover. Both are for administrators: the
-	// user must not see them.
+	// Rule is the rule that allowed the request. If none did, Miss is the closest rule, with what it does not
+	// cover. Both are for administrators: the user must not see them.
 	Rule, Miss string
 }
 

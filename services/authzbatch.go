@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// AuthzBatch is an Authz that decides several requests in one call. An Authz may implement it;
-// AuthorizeAll uses it where it does.
+// AuthzBatch is an optional interface of an Authz: several requests in one call. Use AuthorizeAll.
 type AuthzBatch interface {
-	// AuthorizeBatch is Authorize for each of at most MaxAuthzBatch requests. It returns one
-	// result for each, in their order; those that could not be decided in three quarters of the
-	// time that ctx leaves have an error. An error means that none was decided: BadRequest (400)
-	// for more requests, ErrNoBatch if the Authz does not know batches.
+	// AuthorizeBatch is Authorize for each of at most MaxAuthzBatch requests. It returns one result for each,
+	// in order; requests that could not be decided in three quarters of the time until the deadline of ctx have
+	// an error. An error means that none was decided: BadRequest (400) for more requests, ErrNoBatch if the
+	// Authz does not support batches.
 	AuthorizeBatch(ctx context.Context, requests []Attributes) ([]AuthzResult, error)
 }
 
@@ -30,12 +29,11 @@ type AuthzResult struct {
 const (
 	// maxBatchBytes bounds the text of the requests of a batch, unless it is a single one.
 	maxBatchBytes = 1 << 20
-	// singles is how many requests of a batch are decided at a time by an Authz that knows no batches.
+	// singles is the number of concurrent calls to an Authz without batches.
 	singles = 16
 )
 
-// AuthorizeAll calls Authorize for each request, in as few calls as the Authz allows. It returns
-// one result for each, in their order.
+// AuthorizeAll authorizes each request, in as few calls as the Authz supports. It returns one result for each, in order.
 func AuthorizeAll(ctx context.Context, a Authz, requests []Attributes) []AuthzResult {
 	batch, ok := a.(AuthzBatch)
 	if !ok {
@@ -85,8 +83,8 @@ func (a *Attributes) size() int {
 	return n
 }
 
-// authorizeEach calls Authorize for each request, several at a time, in three quarters of the
-// time that ctx leaves: the caller gets what was decided, also where some decisions are slow.
+// authorizeEach calls Authorize for each request, several at a time, in three quarters of the time until the
+// deadline of ctx, so that the caller gets completed decisions even if others are slow.
 func authorizeEach(ctx context.Context, a Authz, requests []Attributes) []AuthzResult {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc

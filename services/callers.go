@@ -20,10 +20,9 @@ type Caller struct {
 	Part string
 }
 
-// Callers defines who may call what: for every contract, or one method of it as in
-// "Store/Create", the services that may, and for which resource types. The transport
-// checks the peer's certificate and the request against it. A call without a row is
-// refused; the row of a method overrides that of its contract.
+// Callers lists, for each contract or method (as in "Store/Create"), the services that may call it, and for
+// which resource types. The transport checks the peer's certificate and the request against it. A call without
+// a row is refused; the row of a method overrides that of its contract.
 //
 //	service    reads                                       follows      changes
 //	frontdoor  any type                                    any type     any type
@@ -39,13 +38,11 @@ type Caller struct {
 // reveals nothing about objects. Following is WatchHub/Replay and WatchHub/Keys:
 // without the key of a type its changes on the bus cannot be read.
 //
-// Admission updates only the usage in the status of resource quotas, with a
-// compare-and-swap, because no other service sees every new object in time, and the status
-// of admission services, which nobody else knows. It creates the namespaces that the plugin
-// NamespaceAutoProvision provides.
+// Admission updates only the usage in the status of resource quotas, with a compare-and-swap, because no other
+// service sees every new object in time, and the status of admission services, which only it knows. It creates
+// namespaces for the plugin NamespaceAutoProvision.
 //
-// Workers (csr-signer, token-cleaner ...) have no rows: they are clients of the
-// public API and nothing else.
+// Workers (csr-signer, token-cleaner ...) have no rows, because they are only clients of the public API.
 func Callers() map[string][]Caller {
 	frontdoor := Caller{Service: "frontdoor"}
 	authz := Caller{Service: "authz", Types: []resource.GroupResource{

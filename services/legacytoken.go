@@ -14,7 +14,7 @@ type LegacyToken struct {
 	UID    string
 	// LastUsed is the label with the date of the last recorded use; empty if there is none.
 	LastUsed string
-	// Generated is true for a Secret that the account lists, as those that were made with it.
+	// Generated is true for a Secret that the account lists, like those that are created with it.
 	Generated bool
 }
 

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// Status is the one error type of the services: the API's Status object (section
-// "Errors"). Services return it, the transport preserves it, and the front door writes
-// it to the client.
+// Status is the error type of the services: the API's Status object (section "Errors"). Services return it, the
+// transport preserves it, and the front door writes it to the client.
 type Status struct {
 	Code    int32  // HTTP status code
 	Reason  string // machine-readable, one of the Reason constants

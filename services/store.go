@@ -17,18 +17,16 @@ import (
 // The front door, authn, authz and admission may call it; only the front door may
 // write, except for what Callers allows admission for quotas.
 //
-// A write is applied at most once, and its error says what is known of it. A 4xx
-// Status, and Unavailable (503), mean that it was not applied and never will be.
-// OutcomeUnknown (504) means that neither the write nor its absence could be confirmed
-// in time. Cancelling ctx does not make the outcome unknown: the store still determines
-// it, within a few seconds.
+// A write is applied at most once. A 4xx Status, and Unavailable (503), mean that it was not applied and never
+// will be. OutcomeUnknown (504) means that neither the write nor its absence could be confirmed in time.
+// Cancelling ctx does not make the outcome unknown: the store still determines it, within a few seconds.
 type Store interface {
 	Reader
 
-	// Create stores a new object. AlreadyExists (409) if the key is taken; Conflict
-	// (409), about the first of them, if one of r.Requires is not what is stored;
-	// RequestEntityTooLarge (413) if it exceeds etcd's limit; InsufficientStorage (507)
-	// if etcd has no space for writes. After any of these, nothing is stored.
+	// Create stores a new object. AlreadyExists (409) if the key is taken; Conflict (409), about the first of
+	// them, if one of r.Requires does not match the stored object; RequestEntityTooLarge (413) if it exceeds
+	// etcd's limit; InsufficientStorage (507) if etcd has no space for writes. After any of these, nothing is
+	// stored.
 	Create(ctx context.Context, r CreateRequest) (Object, error)
 
 	// Update replaces an object if its revision is still r.Revision. NotFound (404) if
@@ -53,20 +51,20 @@ type Reader interface {
 	// that revision is no longer available, FutureRevision (504) as for Get.
 	List(ctx context.Context, r ListRequest) (Page, error)
 
-	// Revision returns the newest revision of the etcd that stores a type, read linearizably:
-	// every write of the type that was acknowledged before the call is at or below it. The
-	// zero type stands for all types that have no etcd of their own.
+	// Revision returns the newest revision of the etcd that stores a type, read linearizably: every write of
+	// the type that was acknowledged before the call is at or below it. The zero type means all types in the
+	// main etcd.
 	Revision(ctx context.Context, of resource.GroupResource) (int64, error)
 }
 
-// HeadReader is a Reader that also knows when objects of a type have changed last, so that a
-// caller with a copy of them need not read them again. A Store may implement it.
+// HeadReader is an optional interface of a Store. It returns the last change of a type, so that a caller can
+// check that its copy is up to date.
 type HeadReader interface {
-	// Heads returns the head of each type, in their order.
+	// Heads returns the head of each type, in order.
 	Heads(ctx context.Context, types []resource.GroupResource) ([]Head, error)
 }
 
-// Head says when the objects of a type have changed last.
+// Head describes the last change of the objects of a type.
 type Head struct {
 	// Changed is a revision after which no object of the type has changed, up to Revision.
 	Changed int64
@@ -170,8 +168,7 @@ type Attempt struct {
 	// of the earlier call, or Unavailable (503) if that was not applied; after that the
 	// earlier call can no longer take effect.
 	Repeated bool
-	// Since is a revision that the caller had seen before the earlier call. The store
-	// searches the history after it.
+	// Since is a revision that the caller had seen before the earlier call, after which the store searches the history.
 	Since int64
 }
 
@@ -213,9 +210,9 @@ type UpdateRequest struct {
 	// Requires is as in CreateRequest.
 	Requires []Requirement
 	Attempt  Attempt
-	// Unchanged means that Content is what is stored at Revision. The store then writes only
-	// if the object is not encrypted with the present key. Otherwise it returns the object
-	// at Revision, without a check that this is the newest.
+	// Unchanged means that Content equals the object stored at Revision. The store then writes only if the
+	// object is not encrypted with the current key. Otherwise it returns the object at Revision, without a
+	// check that this is the newest.
 	Unchanged bool
 }
 

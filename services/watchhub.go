@@ -62,9 +62,8 @@ type Change struct {
 	// OldLabels and OldFields are those before the change; nil for Added.
 	OldLabels map[string]string
 	OldFields map[string]string
-	// OldJSON is the object before the change, with the revision of the change. It is
-	// set if labels or fields have changed, so that the change may take the object out
-	// of a selection: watchers of that selection are shown this state.
+	// OldJSON is the object before the change, with the revision of the change. It is set if labels or fields
+	// have changed: watchers whose selector no longer matches get this state.
 	OldJSON []byte
 	// Trace names the span of the write in its trace: 16 bytes of trace ID, 8 of span
 	// ID. It is empty unless the write was sampled, and for Deleted, which leaves nothing
@@ -72,8 +71,8 @@ type Change struct {
 	Trace []byte
 }
 
-// Progress tells followers how far the hub has published, so that the position of quiet
-// resource types advances and a lost last change is noticed.
+// Progress reports how far the hub has published, so that the position of types without changes advances, and
+// the loss of the last change is detected.
 type Progress struct {
 	// Through is a revision up to which every change has been published.
 	Through int64
@@ -83,12 +82,12 @@ type Progress struct {
 	Heads map[resource.GroupResource]int64
 	// Epoch is that of the revisions, as in Page.
 	Epoch string
-	// Only are the types that this is about, and Except those that it is not about: types in
-	// an etcd of their own have progress of their own. If both are empty it is about all types.
+	// Only are the types that this covers, and Except those that it does not cover: types in a separate etcd
+	// have separate progress. If both are empty it covers all types.
 	Only, Except []resource.GroupResource
 }
 
-// About reports whether the progress is about a type.
+// About reports whether the progress covers a type.
 func (p Progress) About(gr resource.GroupResource) bool {
 	return !slices.Contains(p.Except, gr) && (len(p.Only) == 0 || slices.Contains(p.Only, gr))
 }
@@ -108,8 +107,7 @@ type Replay struct {
 	Through int64
 	// More is true if the hub already has further changes after Through.
 	More bool
-	// Epoch is that of the revisions, as in Page. A sequence of another epoch than the
-	// follower's does not continue it.
+	// Epoch is that of the revisions, as in Page. A follower of another epoch must not append this sequence.
 	Epoch string
 }
 

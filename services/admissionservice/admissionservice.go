@@ -52,7 +52,7 @@ const (
 	Some         = "Some"
 )
 
-// Spec says when a service is asked, how, and what its answers mean.
+// Spec defines when and how a service is called, and the effect of its responses.
 type Spec struct {
 	Protocol          string                `json:"protocol"`
 	Endpoint          Endpoint              `json:"endpoint"`
@@ -166,6 +166,6 @@ func Decode(spec map[string]any) (Spec, error) {
 	return s, err
 }
 
-// Mutates and Validates report whether the service is asked in a phase.
+// Mutates and Validates report whether the service is called in a phase.
 func (s *Spec) Mutates() bool   { return s.Phase != Validate }
 func (s *Spec) Validates() bool { return s.Phase != Mutate }

@@ -6,7 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 const (
 	// Accepted is whether the spec can be used.
 	Accepted = "Accepted"
-	// Available is whether a replica of the service can be asked.
+	// Available is whether a replica of the service can be called.
 	Available = "Available"
 )
 

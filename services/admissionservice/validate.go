@@ -284,7 +284,7 @@ func (s *Spec) checkTrust(p problems) {
 			return
 		}
 		if _, err := x509.ParseCertificate(block.Bytes); err != nil || block.Type != "CERTIFICATE" {
-			p.in("caBundle").invalid("<PEM certificates>", fmt.Sprintf("item %d is no certificate", found))
+			p.in("caBundle").invalid("<PEM certificates>", fmt.Sprintf("item %d is not a certificate", found))
 			return
 		}
 		rest = more

@@ -120,11 +120,11 @@ func (p Patch) Apply(ctx context.Context, object []byte) ([]byte, error) {
 		return nil, limit.Exceeded(limit.Operations, services.TooLarge("The allowed maximum operations in a JSON patch is %d, got %d", MaxOperations, len(operations)))
 	}
 	if work := len(operations) * len(object); work > maxWork {
-		return nil, limit.Exceeded(limit.Patch, services.TooLarge("A JSON patch of %d operations may be applied to an object of %d bytes, and this one has %d: use fewer operations, or a merge patch",
+		return nil, limit.Exceeded(limit.Patch, services.TooLarge("At most %d operations of a JSON patch may be applied to an object of %d bytes, got %d: use fewer operations, or a merge patch",
 			len(operations), maxWork/len(operations), len(object)))
 	}
 	if movedBytes(operations, object) > maxWork {
-		return nil, limit.Exceeded(limit.Patch, services.TooLarge("The %d operations of the JSON patch move too many items of lists: use fewer operations, or a merge patch", len(operations)))
+		return nil, limit.Exceeded(limit.Patch, services.TooLarge("The %d operations of the JSON patch move too many list items: use fewer operations, or a merge patch", len(operations)))
 	}
 	for len(operations) > 0 {
 		if ctx.Err() != nil {

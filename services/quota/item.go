@@ -20,8 +20,8 @@ type Item struct {
 	classes []string
 	// unrequested are the amounts that some container of the pod does not request.
 	unrequested []string
-	// kept is what a pod that is being deleted counts for after ends, when it must have stopped: its
-	// node may be gone, and then nobody says so.
+	// kept is what a pod that is being deleted counts for after ends, when it must have stopped: its node may
+	// be gone, and then no component reports it.
 	kept Amounts
 	ends time.Time
 }
@@ -69,7 +69,7 @@ func (c Counter) Read(gr names.GroupResource, object []byte) (Item, error) {
 	return item, nil
 }
 
-// weigh adds the amounts in the object's spec to its number.
+// weigh adds the amounts in the object's spec to its count.
 func (c Counter) weigh(gr names.GroupResource, o *stored, item *Item) error {
 	switch gr {
 	case pods:

@@ -131,8 +131,8 @@ func (s *podStatus) of(requested Requirements, has *Requirements, allocated Amou
 	return Requirements{Highest(requested.Requests, has.Requests, allocated), Highest(requested.Limits, has.Limits)}
 }
 
-// ofAll is of for containers. The others keep what they request: init containers that have ended
-// use nothing any more, whatever is reported.
+// ofAll is of for containers. The others keep what they request: init containers that have ended use nothing,
+// whatever is reported.
 func (s *podStatus) ofAll(containers []Container, statuses []containerStatus, others func(*Container) bool) []Container {
 	all := slices.Clone(containers)
 	for i := range all {

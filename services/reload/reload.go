@@ -19,8 +19,8 @@ type Config[T any] struct {
 	Paths []string
 	// Parse returns the value of the files' contents, which are in the order of Paths.
 	Parse func(content [][]byte) (T, error)
-	// Failed is called when new content is refused, and when the files cannot be read any more, once for
-	// each. It may be nil.
+	// Failed is called when new content is refused, and when the files can no longer be read, once for each. It
+	// may be nil.
 	Failed func()
 	// Every is the minimum interval between reads; 0: read at every Get.
 	Every time.Duration

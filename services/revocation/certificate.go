@@ -18,8 +18,7 @@ const (
 	CertificateResource = "issuedcertificates"
 )
 
-// maxNames bounds the alternative names in a record, in bytes: whoever asks for a certificate
-// chooses them.
+// maxNames bounds the alternative names in a record, in bytes: the requester of a certificate chooses them.
 const maxNames = 4096
 
 // Certificate is the spec of an IssuedCertificate: the record of a certificate that csr-signer

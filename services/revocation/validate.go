@@ -58,7 +58,7 @@ func (s *Spec) Check() (problems []Problem) {
 	}
 	switch {
 	case strings.TrimSpace(s.Reason) == "":
-		add("reason", services.CauseRequired, "says why, for those who find it", nil)
+		add("reason", services.CauseRequired, "the reason of the revocation", nil)
 	case len(s.Reason) > maxText:
 		add("reason", services.CauseInvalid, fmt.Sprintf("must have at most %d bytes", maxText), "")
 	}

@@ -91,8 +91,8 @@ func ownerTypesIn(types []*pb.OwnerType) []services.OwnerType {
 	return in
 }
 
-// admissionRequestIn returns a request from another process, where a call costs so much that
-// its caller remembers what concerns nobody.
+// admissionRequestIn returns a request from another process, where a call costs so much that its caller uses
+// Unconcerned.
 func admissionRequestIn(m *pb.AdmissionRequest) services.AdmissionRequest {
 	return services.AdmissionRequest{
 		UID: m.GetUid(), Operation: services.Operation(m.GetOperation()),

@@ -50,7 +50,7 @@ func (c authnClient) Authenticate(ctx context.Context, r services.Credentials) (
 		return services.Authentication{}, errorIn(ctx, "authn", err)
 	}
 	if m.GetUser().GetName() == "" {
-		return services.Authentication{}, faultf("authn: answered without a user name")
+		return services.Authentication{}, faultf("authn: the response has no user name")
 	}
 	return services.Authentication{
 		User: userIn(m.GetUser()), Audiences: m.GetAudiences(),

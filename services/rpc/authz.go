@@ -79,7 +79,7 @@ func attributesOut(a services.Attributes, user *pb.UserInfo) *pb.Attributes {
 
 func decisionIn(m *pb.Decision) (services.Decision, error) {
 	if m.GetAllowed() && m.GetDenied() {
-		return services.Decision{}, faultf("authz: answered both allowed and denied")
+		return services.Decision{}, faultf("authz: the response is both allowed and denied")
 	}
 	return services.Decision{
 		Allowed: m.GetAllowed(), Denied: m.GetDenied(),

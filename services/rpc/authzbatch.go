@@ -15,7 +15,7 @@ import (
 func (s authzServer) AuthorizeBatch(ctx context.Context, m *pb.AuthorizeBatchRequest) (*pb.AuthorizeBatchResponse, error) {
 	impl, ok := s.impl.(services.AuthzBatch)
 	if !ok {
-		return nil, status.Error(codes.Unimplemented, "this authz knows no batches")
+		return nil, status.Error(codes.Unimplemented, "this authz does not support batches")
 	}
 	var requests []services.Attributes
 	for _, of := range m.GetUsers() {

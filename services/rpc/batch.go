@@ -16,7 +16,7 @@ type batchServer struct {
 	impl services.AdmissionBatch
 }
 
-// RegisterAdmissionBatch offers batches beside RegisterAdmission.
+// RegisterAdmissionBatch offers batches in addition to RegisterAdmission.
 func RegisterAdmissionBatch(s grpc.ServiceRegistrar, impl services.AdmissionBatch) {
 	pb.RegisterAdmissionBatchServer(s, batchServer{impl: impl})
 }

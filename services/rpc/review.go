@@ -77,7 +77,7 @@ func (c *remoteConverter) ask(ctx context.Context, question *pb.ReviewOutput) ([
 	return nil, faultf("front door: it has not answered a question")
 }
 
-// review calls Review, and converts and merges what admission asks for.
+// review calls Review, and converts and merges objects for admission.
 func (c admissionClient) review(ctx context.Context, request *pb.ReviewInput, converter services.Converter) (*pb.AdmissionResponse, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -38,9 +38,9 @@ func errorIn(ctx context.Context, peer string, err error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return services.Unavailable("%s has given up the call: %s", peer, s.Message())
+		return services.Unavailable("%s canceled the call: %s", peer, s.Message())
 	case codes.DeadlineExceeded:
-		return services.Timeout("%s has not answered in time: %s", peer, s.Message())
+		return services.Timeout("%s has not responded in time: %s", peer, s.Message())
 	case codes.Unavailable:
 		return services.Unavailable("%s cannot be reached: %s", peer, s.Message())
 	}

@@ -60,7 +60,7 @@ func (s storeServer) Revision(ctx context.Context, m *pb.RevisionRequest) (*pb.R
 func (s storeServer) Heads(ctx context.Context, m *pb.HeadsRequest) (*pb.HeadsResponse, error) {
 	impl, ok := s.impl.(services.HeadReader)
 	if !ok {
-		return nil, status.Error(codes.Unimplemented, "this store knows no heads")
+		return nil, status.Error(codes.Unimplemented, "this store does not support Heads")
 	}
 	heads, err := impl.Heads(ctx, each(m.GetTypes(), groupResourceIn))
 	if err != nil {
@@ -209,7 +209,7 @@ func (c *storeClient) object(ctx context.Context, requested resource.Key, m *pb.
 	}
 	o := objectIn(m)
 	if o.Key != requested {
-		return services.Object{}, faultf("store: asked for %s, answered %s", requested, o.Key)
+		return services.Object{}, faultf("store: requested %s, received %s", requested, o.Key)
 	}
 	c.saw(o.Key.GroupResource, o.Revision)
 	return o, nil

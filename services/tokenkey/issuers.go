@@ -21,7 +21,7 @@ func Issuers(given []string, byDefault string) ([]string, error) {
 			return nil, errors.New("an issuer is empty")
 		}
 		if slices.Contains(given[:i], issuer) {
-			return nil, fmt.Errorf("%q is given twice", issuer)
+			return nil, fmt.Errorf("%q is specified twice", issuer)
 		}
 		if !strings.Contains(issuer, ":") {
 			continue

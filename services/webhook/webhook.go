@@ -74,7 +74,7 @@ type Caller struct {
 	Trace func(ctx context.Context, h http.Header)
 }
 
-// reference returns what to look for in the cluster.
+// reference returns the reference to resolve in the cluster.
 func (s *Service) reference() locate.Reference {
 	r := locate.Reference{Namespace: s.Namespace, Name: s.Name, Port: intstr.FromInt32(servicePort)}
 	if s.Port != nil {
@@ -139,10 +139,10 @@ func (c *Client) Post(ctx context.Context, question, reply any, l Limits) error 
 		return err
 	}
 	if int64(len(text)) > l.Bytes {
-		return fmt.Errorf("its answer is larger than %d bytes", l.Bytes)
+		return fmt.Errorf("its response is larger than %d bytes", l.Bytes)
 	}
 	if err := json.Unmarshal(text, reply); err != nil {
-		return fmt.Errorf("its answer is not a %T: %w", reply, err)
+		return fmt.Errorf("its response is not a %T: %w", reply, err)
 	}
 	return nil
 }
@@ -161,8 +161,8 @@ type StatusError struct {
 	Retry  bool   // the answer says when to try again
 }
 
-// Error implements error. The message is that of client-go, without the body of the answer:
-// whoever configures a webhook could read by it what other servers answer.
+// Error implements error. The message is that of client-go, without the body of the answer: a user who
+// configures a webhook could otherwise read responses of other servers.
 func (e *StatusError) Error() string {
 	return apierrors.NewGenericServerResponse(e.Code, http.MethodPost, schema.GroupResource{}, "", e.Status, 0, false).Error()
 }

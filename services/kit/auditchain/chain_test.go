@@ -60,13 +60,13 @@ func TestTampering(t *testing.T) {
 		want   string
 	}{
 		"nothing":        {func(l []string) []string { return l }, ""},
-		"edited":         {func(l []string) []string { l[4] = strings.Replace(l[4], `"4"`, `"7"`, 1); return l }, "audit.log:5: line 5 or the one before it was edited"},
+		"edited":         {func(l []string) []string { l[4] = strings.Replace(l[4], `"4"`, `"7"`, 1); return l }, "audit.log:5: line 5 or the previous one was edited"},
 		"link edited":    {func(l []string) []string { l[4] = strings.Replace(l[4], `"chain":"5:`, `"chain":"6:`, 1); return l }, "audit.log:5: line 6 follows line 4"},
 		"removed":        {func(l []string) []string { return append(l[:4], l[5:]...) }, "audit.log:5: line 6 follows line 4: lines in between are missing"},
 		"reordered":      {func(l []string) []string { return swap(l, 4, 5) }, "audit.log:5: line 6 follows line 4"},
 		"repeated":       {func(l []string) []string { return append(l[:5], l[4:]...) }, "audit.log:6: line 5 follows line 5: lines were moved or repeated"},
-		"inserted":       {func(l []string) []string { return append(l[:5], append([]string{`{"auditID":"x"}`}, l[5:]...)...) }, "audit.log:6: the line was edited or written in part: the line has no link"},
-		"cut in part":    {func(l []string) []string { l[4] = l[4][:20]; return l }, "audit.log:5: the line was edited or written in part"},
+		"inserted":       {func(l []string) []string { return append(l[:5], append([]string{`{"auditID":"x"}`}, l[5:]...)...) }, "audit.log:6: the line was edited or is incomplete: the line has no link"},
+		"cut in part":    {func(l []string) []string { l[4] = l[4][:20]; return l }, "audit.log:5: the line was edited or is incomplete"},
 		"another chain":  {func(l []string) []string { return append(l, l[:3]...) }, "audit.log:11: line 1 follows line 10"},
 		"start is gone":  {func(l []string) []string { return l[3:] }, ""},
 		"whole new text": {func([]string) []string { return []string{"x", "y"} }, "audit.log:1: the line was edited"},
@@ -166,7 +166,7 @@ func TestInterruptedWrites(t *testing.T) {
 	}
 	write(t, path, key, 1)
 	got := problems(t, key, path)
-	if !strings.HasPrefix(got, "audit.log:6: the line was edited or written in part") || !strings.Contains(got, "audit.log:7: line 7 follows line 5") {
+	if !strings.HasPrefix(got, "audit.log:6: the line was edited or is incomplete") || !strings.Contains(got, "audit.log:7: line 7 follows line 5") {
 		t.Errorf("a line was written in part: %q", got)
 	}
 	if err := os.WriteFile(path+".head", []byte("nonsense"), 0o600); err != nil {

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// headSuffix is the suffix of the file beside a log that has the link of its last line. It shows that
-// lines at the end are missing.
+// headSuffix is the suffix of the file, next to a log, that has the link of its last line. It shows that lines
+// at the end are missing.
 const headSuffix = ".head"
 
 // maxTail bounds the lines that are read at a start to find the end of the chain, in bytes.

@@ -93,7 +93,7 @@ func (c *checker) line(chained []byte) string {
 	c.Lines++
 	line, link, err := Split(chained)
 	if err != nil {
-		return "the line was edited or written in part: " + err.Error()
+		return "the line was edited or is incomplete: " + err.Error()
 	}
 	before := c.Last
 	c.Last = link
@@ -109,7 +109,7 @@ func (c *checker) line(chained []byte) string {
 	case link.N != before.N+1:
 		return fmt.Sprintf("line %d follows line %d: lines were moved or repeated, or another chain begins", link.N, before.N)
 	case before.Next(c.key, line) != link:
-		return fmt.Sprintf("line %d or the one before it was edited, or the key is another one", link.N)
+		return fmt.Sprintf("line %d or the previous one was edited, or another key was used", link.N)
 	}
 	return ""
 }

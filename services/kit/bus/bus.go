@@ -178,10 +178,10 @@ func security(fs *pflag.FlagSet, log *slog.Logger) ([]nats.Option, error) {
 	user, _ := fs.GetString("nats-credentials-file")
 	seed, _ := fs.GetString("nats-nkey-seed-file")
 	if user != "" && seed != "" {
-		return nil, run.Usagef("--nats-credentials-file and --nats-nkey-seed-file exclude each other")
+		return nil, run.Usagef("--nats-credentials-file and --nats-nkey-seed-file cannot be used together")
 	}
 	if (cert == "") != (key == "") {
-		return nil, run.Usagef("--nats-cert-file and --nats-key-file belong together")
+		return nil, run.Usagef("--nats-cert-file and --nats-key-file must be used together")
 	}
 	var options []nats.Option
 	for _, o := range []struct {

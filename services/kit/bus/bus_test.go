@@ -164,7 +164,7 @@ func TestWrongFlags(t *testing.T) {
 		"--nats-credentials-file: stat /none":              {"--nats-url=nats://x:1", "--nats-credentials-file=/none"},
 		"--nats-url: parse":                                {"--nats-url=nats://x:y"},
 		"--nats-nkey-seed-file: stat /none":                {"--nats-url=nats://127.0.0.1:1", "--nats-nkey-seed-file=/none"},
-		"exclude each other":                               {"--nats-url=nats://127.0.0.1:1", "--nats-nkey-seed-file=x", "--nats-credentials-file=x"},
+		"cannot be used together":                          {"--nats-url=nats://127.0.0.1:1", "--nats-nkey-seed-file=x", "--nats-credentials-file=x"},
 		"nats://203.0.113.5:4222 is on another machine":    {"--nats-url=nats://203.0.113.5:4222"},
 		"use tls://nats.example:4222":                      {"--nats-url=nats://nats.example:4222"},
 		"nats://other:4222 is on another machine":          {"--nats-url=other:4222"},

@@ -17,8 +17,8 @@ import (
 // maxText bounds the results of replace and join, in bytes: far more than any object has.
 const maxText = 8 << 20
 
-// Bounded is Base for a compiler that declares variables of its own: the results of the
-// functions replace, join and format and of quantities are bounded, as in the other expressions.
+// Bounded is Base for a compiler that declares its own variables: the results of the functions replace, join
+// and format and of quantities are bounded, as in the other expressions.
 func (e *Engine) Bounded() (*environment.EnvSet, error) {
 	return e.Base().Extend(environment.VersionedOptions{IntroducedVersion: always(), EnvOptions: bounded()})
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // maxNumber is the size of the longest text of a value that is no string, list or map, without
-// the decimal places that the format asks for.
+// the decimal places that the format requires.
 const maxNumber = 400
 
 // formatter is the original function format.
@@ -51,7 +51,7 @@ func format(format, args ref.Val) ref.Val {
 	return result
 }
 
-// places returns the sum of the decimal places that a format asks for.
+// places returns the sum of the decimal places that a format requires.
 func places(format string) (sum int) {
 	for {
 		_, rest, found := strings.Cut(format, ".")

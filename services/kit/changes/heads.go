@@ -63,7 +63,7 @@ func (h *Heads) Loops() (loops []func(context.Context) error) {
 }
 
 // Unchanged reports whether no object of the types has changed after a revision, as far as
-// this process has learned. It is false while it cannot learn of changes.
+// this process has received. It is false while it cannot receive changes.
 func (h *Heads) Unchanged(since int64) bool {
 	if since <= 0 {
 		return false
@@ -77,7 +77,7 @@ func (h *Heads) Unchanged(since int64) bool {
 }
 
 // Newest returns the revision of the newest change of an object of the types, as far as this
-// process has learned; 0 while it cannot learn of changes.
+// process has received; 0 while it cannot receive changes.
 func (h *Heads) Newest() (newest int64) {
 	for i := range h.types {
 		revision := h.types[i].revision.Load()
@@ -113,7 +113,7 @@ func (t *head) follow(ctx context.Context, h *Heads) bool {
 	}
 }
 
-// set sets the head first, so that an observer finds what it is told of.
+// set sets the head first, so that a notified observer finds it.
 func (t *head) set(h *Heads, revision int64, list []services.Change) {
 	t.revision.Store(revision)
 	for _, see := range h.seen {

@@ -82,14 +82,14 @@ type progressCache struct {
 func NewOpener(hub services.WatchHub, metrics prometheus.Registerer, log *slog.Logger) *Opener {
 	o := &Opener{hub: hub, log: log, types: map[resource.GroupResource]*typeKeys{}, failureLog: rate.Sometimes{Interval: logInterval}}
 	o.refused = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "portico_changes_refused_total", Help: "Messages on the bus that are not the watch hub's, by the reason of their refusal.",
+		Name: "portico_changes_refused_total", Help: "Messages on the bus that were rejected because they are not from the watch hub, by reason.",
 	}, []string{"reason"})
 	for _, reason := range []string{reasonMalformed, reasonUnknownKey, reasonForged, reasonUnconfirmed} {
 		o.refused.WithLabelValues(reason)
 	}
 	if metrics != nil {
 		metrics.MustRegister(o.refused, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "portico_changes_alarm", Help: "1 when messages on the bus have been refused in the last five minutes.",
+			Name: "portico_changes_alarm", Help: "1 if messages on the bus were rejected in the last five minutes.",
 		}, o.alarm))
 	}
 	return o
@@ -213,7 +213,7 @@ func (o *Opener) refuse(reason, subject string) {
 	if now.Sub(o.refusals.logged) < logInterval {
 		return
 	}
-	o.log.Warn("messages on the bus refused: they are not from the watch hub",
+	o.log.Warn("messages on the bus rejected: they are not from the watch hub",
 		"reason", reason, "subject", subject, "refused", o.refusals.count)
 	o.refusals.logged, o.refusals.count = now, 0
 }

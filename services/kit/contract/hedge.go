@@ -26,7 +26,7 @@ const (
 
 // hedging is a connection whose calls that change nothing are hedged: a call without an answer
 // is repeated while the first one goes on, and the first answer counts. The balancer sends it
-// to the replica with the fewest calls under way, which is not the one that does not answer.
+// to the replica with the fewest calls in flight, which is not the one that does not respond.
 type hedging struct {
 	grpc.ClientConnInterface
 	// spent is how many hedgeShare-ths of further calls have been made beyond what calls have
@@ -89,7 +89,7 @@ func (h hedging) Invoke(ctx context.Context, method string, request, answer any,
 	return other
 }
 
-// furtherCalls are the calls beside the first one.
+// furtherCalls are the calls after the first one.
 type furtherCalls struct {
 	timer        *time.Timer
 	abandonFirst context.CancelFunc
@@ -117,7 +117,7 @@ func (f *furtherCalls) add(h hedging, call func() (proto.Message, error)) {
 	f.mu.Unlock()
 	message, err := call()
 	f.mu.Lock()
-	// A replica that is away says nothing about what the others will answer.
+	// The error of an unavailable replica does not predict the responses of others.
 	if !f.done && !silent(err) {
 		f.done, f.message, f.err = true, message, err
 		f.abandonFirst()

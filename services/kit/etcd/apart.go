@@ -11,8 +11,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// apart are the types that may have an etcd of their own, in short form: no service of the suite
-// compares their revisions with those of other types, and no transaction joins them with others.
+// apart are the types that may have a separate etcd, in short form: no service of the suite compares their
+// revisions with those of other types, and no transaction joins them with others.
 var apart = map[string][]string{
 	"":              {"events", "podtemplates", "replicationcontrollers"},
 	"apps":          {"controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"},
@@ -24,7 +24,7 @@ var apart = map[string][]string{
 	"storage.":      {"csistoragecapacities"},
 }
 
-// Apart returns the types that may have an etcd of their own, with the groups of a vocabulary.
+// Apart returns the types that may have a separate etcd, with the groups of a vocabulary.
 func Apart(v vocabulary.Vocabulary) (types []resource.GroupResource) {
 	for group, resources := range apart {
 		for _, name := range resources {
@@ -35,7 +35,7 @@ func Apart(v vocabulary.Vocabulary) (types []resource.GroupResource) {
 	return types
 }
 
-// checkApart returns an error, which says why, for a type that may not have an etcd of its own.
+// checkApart returns an error with the reason for a type that may not have a separate etcd.
 func checkApart(gr resource.GroupResource, v vocabulary.Vocabulary) error {
 	allowed := Apart(v)
 	if slices.Contains(allowed, gr) {

@@ -135,7 +135,7 @@ func security(flag string, servers []string, fs *pflag.FlagSet) (*tls.Config, er
 	info.KeyFile, _ = fs.GetString("etcd-keyfile")
 	switch {
 	case (info.CertFile == "") != (info.KeyFile == ""):
-		return nil, run.Usagef("--etcd-certfile and --etcd-keyfile belong together")
+		return nil, run.Usagef("--etcd-certfile and --etcd-keyfile must be used together")
 	case !anySecure(fs) && (info.TrustedCAFile != "" || info.CertFile != ""):
 		return nil, run.Usagef("--etcd-cafile and --etcd-certfile need --etcd-servers with https")
 	case secure == 0:

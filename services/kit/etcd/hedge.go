@@ -40,7 +40,7 @@ type read struct {
 	err    error
 }
 
-// Get implements clientv3.KV. An etcd in this process, or with one endpoint, is asked once.
+// Get implements clientv3.KV. An etcd in this process, or with one endpoint, is called once.
 func (h hedged) Get(ctx context.Context, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	if len(h.endpoints()) < 2 {
 		return h.KV.Get(ctx, key, options...)

@@ -14,8 +14,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Override is an etcd cluster that stores some resource types and nothing else. It has
-// revisions and epochs of its own.
+// Override is an etcd cluster that stores some resource types and nothing else. It has separate revisions and
+// epochs.
 type Override struct {
 	// Name is that of the first type, as in events or leases.coordination.k8s.io: for logs,
 	// metrics and health checks.

@@ -8,7 +8,7 @@ import (
 // ErrNoProgress is the cause of the end of a watch whose member does not proceed although etcd does: a
 // member whose disk hangs keeps its connections and knows the leader, so that nothing else ends the
 // watch. The client opens the next one at another member.
-var ErrNoProgress = errors.New("the member of etcd that serves the watch does not proceed, although others do")
+var ErrNoProgress = errors.New("the etcd member that serves the watch makes no progress, although others do")
 
 const (
 	// stuckAfter is how long a watch may make no progress, and mostStuck the most of it.

@@ -24,13 +24,13 @@ const (
 	removed    Stage = "REMOVED" // the gate no longer exists
 )
 
-// ServerSideApply is the gate of apply patches, CBOR that of the encoding, Interoperability that of
-// requests that one front door hands on to another, Identity that of the Leases of front doors, and
-// StorageVersions that of their entries in StorageVersions, CreateToConnect that of the verb create for
-// commands over WebSockets, and ConstrainedImpersonation that of its verbs. CertificateUIDs is that of UIDs in
-// the subjects of client certificates, TopologyLabels that of the topology labels of pods, and ClaimStatus that
-// of the authorization to write the status of ResourceClaims. NodeAudiences restricts the audiences of tokens that
-// nodes request, InsecureNodeRequests lifts the restriction of their CertificateSigningRequests.
+// ServerSideApply is the gate of apply patches, CBOR that of the encoding, Interoperability that of requests
+// that one front door forwards to another, Identity that of the Leases of front doors, and StorageVersions that
+// of their entries in StorageVersions, CreateToConnect that of the verb create for commands over WebSockets,
+// and ConstrainedImpersonation that of its verbs. CertificateUIDs is that of UIDs in the subjects of client
+// certificates, TopologyLabels that of the topology labels of pods, and ClaimStatus that of the authorization
+// to write the status of ResourceClaims. NodeAudiences restricts the audiences of tokens that nodes request,
+// InsecureNodeRequests lifts the restriction of their CertificateSigningRequests.
 const (
 	ServerSideApply  = "ServerSideApply"
 	CBOR             = "CBORServingAndStorage"

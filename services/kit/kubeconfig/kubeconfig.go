@@ -103,7 +103,7 @@ func identityOf(user *api.AuthInfo) webhook.Identity {
 		return webhook.Identity{Err: errors.New("auth-provider: not supported")}
 	}
 	if user.ClientKey+string(user.ClientKeyData) != "" && user.ClientCertificate+string(user.ClientCertificateData) == "" {
-		return webhook.Identity{Err: errors.New("client-key: there is no client-certificate for it")}
+		return webhook.Identity{Err: errors.New("client-key: requires client-certificate")}
 	}
 	alone := api.Config{AuthInfos: map[string]*api.AuthInfo{"user": user}, Clusters: map[string]*api.Cluster{"any": {Server: "https://any"}},
 		Contexts: map[string]*api.Context{"any": {Cluster: "any", AuthInfo: "user"}}}

@@ -1,5 +1,5 @@
-// Package monotonic tells times that are kept in atomic integers. A time.Time has a monotonic clock,
-// its Unix time does not: that jumps whenever the clock of the machine is set.
+// Package monotonic returns times for storage in atomic integers. A time.Time has a monotonic clock, its Unix
+// time does not: that jumps whenever the clock of the machine is set.
 package monotonic
 
 import "time"

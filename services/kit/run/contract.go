@@ -8,9 +8,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Contract is a named interface or value of type T that one service offers and others use:
-// the implementation in this process if there is one, else a client for another process.
-// It is immutable and declared once, beside its transport.
+// Contract is a named interface or value of type T that one service offers and others use: the implementation
+// in this process if there is one, else a client for another process. It is immutable and declared once, next
+// to its transport.
 type Contract[T any] struct {
 	Name string
 	// Flags registers the flags for reaching it in another process; nil if it must be in

@@ -60,7 +60,7 @@ func (g *Group[Argument, Result]) Do(ctx context.Context, argument Argument) (re
 	}
 }
 
-// run calls until nobody waits.
+// run repeats the call until no caller waits.
 func (g *Group[Argument, Result]) run() {
 	for {
 		g.mu.Lock()

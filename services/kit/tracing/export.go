@@ -87,9 +87,9 @@ func New(c Config) (*Tracer, error) {
 	if c.Endpoint == "" {
 		switch {
 		case c.Sampling != 0:
-			return nil, errors.New("--trace-sampling is of no use without --otlp-endpoint")
+			return nil, errors.New("--trace-sampling has no effect without --otlp-endpoint")
 		case c.CAFile != "":
-			return nil, errors.New("--otlp-ca-file is of no use without --otlp-endpoint")
+			return nil, errors.New("--otlp-ca-file has no effect without --otlp-endpoint")
 		}
 		return nil, nil
 	}
@@ -165,9 +165,9 @@ var limits = trace.SpanLimits{AttributeValueLengthLimit: maxValue, AttributeCoun
 // is begun: Tracer.Begin has decided before.
 func (c Config) options(client trace.SpanExporter) []trace.TracerProviderOption {
 	q := &queue{log: c.Log, spans: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portico_trace_spans_total",
-		Help: "Spans of sampled requests, by outcome: sent, failed to be sent, dropped because too many waited."}, []string{"outcome"})}
+		Help: "Spans of sampled requests, by outcome: sent, failed to be sent, dropped because the queue was full."}, []string{"outcome"})}
 	c.Metrics.MustRegister(q.spans, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "portico_trace_spans_waiting",
-		Help: "Spans that wait to be sent."}, func() float64 { return float64(q.waiting.Load()) }))
+		Help: "Spans in the queue."}, func() float64 { return float64(q.waiting.Load()) }))
 	q.SpanProcessor = trace.NewBatchSpanProcessor(sender{client, q}, trace.WithMaxQueueSize(maxWaiting),
 		trace.WithMaxExportBatchSize(maxBatch), trace.WithBatchTimeout(batchEvery), trace.WithExportTimeout(sendWithin))
 	host, _ := os.Hostname()
@@ -195,7 +195,7 @@ func (q *queue) OnEnd(s trace.ReadOnlySpan) {
 	q.SpanProcessor.OnEnd(s)
 }
 
-// sender counts what becomes of the spans that leave the queue.
+// sender counts the outcomes of spans that leave the queue.
 type sender struct {
 	trace.SpanExporter
 	queue *queue

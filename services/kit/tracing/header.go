@@ -12,7 +12,7 @@ import (
 
 const (
 	// maxParent and maxState bound what is read of a request's headers. A traceparent
-	// of version 00 has 55 characters; W3C asks for 512 of tracestate at least.
+	// of version 00 has 55 characters; W3C requires at least 512 for tracestate.
 	maxParent = 128
 	maxState  = 512
 

@@ -32,7 +32,7 @@ type Recording struct {
 
 // Record begins a span whose steps are kept in a Recording, which began at a time. They are
 // also sent to the collector, if there is one; the Tracer may be nil. The caller has
-// decided that the client may ask for that.
+// decided that the client may request that.
 func (t *Tracer) Record(ctx context.Context, name string, began time.Time) (context.Context, Span, *Recording) {
 	r := &Recording{began: began}
 	options := []trace.TracerProviderOption{trace.WithSampler(trace.AlwaysSample()), trace.WithResource(resource.Empty()), trace.WithRawSpanLimits(limits)}

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// askedPerSecond and askedBurst bound the traces that clients ask for. Those of
+	// askedPerSecond and askedBurst bound the traces that clients request. Those of
 	// --trace-sampling are bounded by it.
 	askedPerSecond = 20
 	askedBurst     = 40
@@ -39,7 +39,7 @@ func newTracer(options []trace.TracerProviderOption, sampling float64) *Tracer {
 type Origin struct {
 	// Client is the span of the client that the request names; the zero value is none.
 	Client api.SpanContext
-	// Trusted is true for a client that may ask for a trace, and choose its ID.
+	// Trusted is true for a client that may request a trace, and choose its ID.
 	Trusted bool
 	// Began is when the request arrived.
 	Began time.Time

@@ -277,8 +277,8 @@ func TestEndpoints(t *testing.T) {
 		{tracing.Config{Endpoint: "host:4317", CAFile: "/does/not/exist"}, "--otlp-ca-file: "},
 		{tracing.Config{Endpoint: "127.0.0.1:4317", Sampling: 1.5}, "--trace-sampling: 1.5 is not between 0 and 1"},
 		{tracing.Config{Endpoint: "127.0.0.1:4317", Sampling: math.NaN()}, "--trace-sampling: "},
-		{tracing.Config{Sampling: 0.5}, "--trace-sampling is of no use without --otlp-endpoint"},
-		{tracing.Config{CAFile: "ca.crt"}, "--otlp-ca-file is of no use without --otlp-endpoint"},
+		{tracing.Config{Sampling: 0.5}, "--trace-sampling has no effect without --otlp-endpoint"},
+		{tracing.Config{CAFile: "ca.crt"}, "--otlp-ca-file has no effect without --otlp-endpoint"},
 	} {
 		c.config.Metrics, c.config.Log = prometheus.NewRegistry(), slog.New(slog.DiscardHandler)
 		tracer, err := tracing.New(c.config)

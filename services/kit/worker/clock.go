@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// tolerance is the difference of two clocks that does not count: the API tells its time in
-	// full seconds, and its responses take some time.
+	// tolerance is the difference between two clocks that is ignored: the API returns its time in full seconds,
+	// and its responses take some time.
 	tolerance = 5 * time.Second
 	// skewLogged is the least pause between two lines of the log about the difference.
 	skewLogged = 10 * time.Minute
@@ -30,7 +30,7 @@ type Clock struct {
 	told    atomic.Pointer[told]
 }
 
-// told is the time of the API in a response, and when that came. The latter is used for the time
+// told is the time of the API in a response, and when that arrived. The latter is used for the time
 // since then only, which no jump changes.
 type told struct{ api, came time.Time }
 
@@ -72,7 +72,7 @@ func (c *Clock) Now() time.Time {
 		return now
 	}
 	c.logged.Do(func() {
-		c.log.Warn("the clock of this machine is ahead of that of the API, whose time counts", "by", ahead.Round(time.Second))
+		c.log.Warn("the clock of this machine is ahead of that of the API, which is used instead", "by", ahead.Round(time.Second))
 	})
 	return api
 }

@@ -189,7 +189,7 @@ func (p *plugin) run(ctx context.Context) (*credential, error) {
 	}
 	c := &credential{}
 	if err := json.Unmarshal(out.Bytes(), c); err != nil {
-		return nil, fmt.Errorf("its answer is no ExecCredential: %w", err)
+		return nil, fmt.Errorf("its output is not an ExecCredential: %w", err)
 	}
 	return c, c.check(p.command.APIVersion)
 }
@@ -198,11 +198,11 @@ func (p *plugin) run(ctx context.Context) (*credential, error) {
 func (c *credential) check(apiVersion string) error {
 	switch s := c.Status; {
 	case c.Kind != "ExecCredential" || c.APIVersion != apiVersion:
-		return fmt.Errorf("it answers with %s %s, not ExecCredential %s", c.Kind, c.APIVersion, apiVersion)
+		return fmt.Errorf("its output is %s %s, not ExecCredential %s", c.Kind, c.APIVersion, apiVersion)
 	case s.Token == "" && s.Certificate == "" && s.Key == "":
-		return errors.New("status holds neither a token nor a certificate")
+		return errors.New("status has neither a token nor a certificate")
 	case (s.Certificate == "") != (s.Key == ""):
-		return errors.New("status.clientCertificateData and status.clientKeyData need each other")
+		return errors.New("status.clientCertificateData and status.clientKeyData must be used together")
 	case s.Certificate == "":
 		return nil
 	}

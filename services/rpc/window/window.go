@@ -11,7 +11,7 @@ const (
 	// perStream bounds what a peer may send of a stream before it is read. A larger message
 	// gets the space that it needs when its reader waits for it.
 	perStream = 1 << 20
-	// perConnection bounds what is under way on a connection: 1 GB/s at 16 ms.
+	// perConnection bounds the bytes in flight on a connection: 1 GB/s at 16 ms.
 	perConnection = 16 << 20
 )
 

@@ -157,13 +157,13 @@ func (k *Keeper) accept(r reading) bool {
 	why := ""
 	switch {
 	case r.found.ID == "":
-		why = fmt.Sprintf("etcd holds another history: epoch %q is gone, and it is at revision %d after %d", r.known.ID, r.revision, r.seen)
+		why = fmt.Sprintf("etcd has another history: epoch %q is gone, and it is at revision %d after %d", r.known.ID, r.revision, r.seen)
 	case r.found.Cluster != r.cluster:
 		why = fmt.Sprintf("etcd is another cluster: id %x, not %x", r.cluster, r.found.Cluster)
 	case r.found == r.known && r.revision < r.seen:
-		why = fmt.Sprintf("etcd went back in time: it is at revision %d and was at %d", r.revision, r.seen)
+		why = fmt.Sprintf("etcd went back to an earlier revision: it is at %d and was at %d", r.revision, r.seen)
 	case r.found != r.known && r.known.ID != "" && r.found.After < k.proven:
-		why = fmt.Sprintf("etcd holds another history: epoch %q at revision %d, not %q at %d", r.found.ID, r.revision, r.known.ID, k.proven)
+		why = fmt.Sprintf("etcd has another history: epoch %q at revision %d, not %q at %d", r.found.ID, r.revision, r.known.ID, k.proven)
 	}
 	if why != "" {
 		k.why, k.raise = why, max(k.seen, k.proven, r.revision)+margin
@@ -210,7 +210,7 @@ func (k *Keeper) startEpoch(ctx context.Context) error {
 	}
 	revision := answer.Header.Revision
 	if missing := target - revision; missing > maxRaise {
-		k.config.Log.Error("too many revisions are missing to skip them all: clients that name a resourceVersion of the lost history may miss changes",
+		k.config.Log.Error("too many revisions are missing to skip them all: clients with a resourceVersion of the lost history may miss changes",
 			"missing", missing, "advice", "restore with etcdutl snapshot restore --bump-revision --mark-compacted")
 	} else if revision, err = k.raiseTo(ctx, revision, target); err != nil {
 		return fmt.Errorf("raising etcd's revision: %w", err)
@@ -286,7 +286,7 @@ func parse(kvs []*mvccpb.KeyValue) (e Epoch, err error) {
 		return Epoch{}, nil
 	}
 	if err := json.Unmarshal(kvs[0].Value, &e); err != nil || e.ID == "" {
-		return Epoch{}, fmt.Errorf("%s in etcd does not name an epoch: %q", Key, kvs[0].Value)
+		return Epoch{}, fmt.Errorf("%s in etcd is not an epoch: %q", Key, kvs[0].Value)
 	}
 	return e, nil
 }

@@ -51,7 +51,7 @@ func forClients(descriptors uint64) int {
 	return int(min(descriptors-forItself(descriptors), math.MaxInt32))
 }
 
-// apart returns how many of the descriptors a port with seats of its own may take.
+// apart returns how many of the descriptors a port with separate seats may use.
 func apart(descriptors uint64) int {
 	return int(min(max(1, forItself(descriptors)/4), math.MaxInt32))
 }
@@ -135,7 +135,7 @@ func (l *listener) takeSeat() error {
 
 // warn logs what happens because all seats are taken.
 func (l *listener) warn(what string) {
-	l.log.Warn(what+": as many are open as may be", "address", l.Addr().String(), "open", len(l.seats))
+	l.log.Warn(what+": the limit is reached", "address", l.Addr().String(), "open", len(l.seats))
 }
 
 // Close implements net.Listener.

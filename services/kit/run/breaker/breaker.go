@@ -57,7 +57,7 @@ type Breaker struct {
 func New(c Config) *Breaker {
 	b := &Breaker{config: c, calls: map[*call]struct{}{}, error: rpc.Refusal(c.Service),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{Name: "portico_peer_refused_calls_total",
-			Help: "Calls that were not made because the service was away.", ConstLabels: prometheus.Labels{"peer": c.Service}})}
+			Help: "Calls that were not made because the service was unavailable.", ConstLabels: prometheus.Labels{"peer": c.Service}})}
 	if c.Metrics != nil {
 		c.Metrics.MustRegister(b.refused, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "portico_peer_up",
 			Help: "1 when calls to the service are made, 0 when they are refused.", ConstLabels: prometheus.Labels{"peer": c.Service}},
@@ -95,7 +95,7 @@ type call struct {
 
 type callKey struct{}
 
-var errAway = errors.New("the service is away")
+var errAway = errors.New("the service is unavailable")
 
 // Conn returns the connection with its calls guarded by the breaker.
 func (b *Breaker) Conn(conn *grpc.ClientConn) grpc.ClientConnInterface { return guarded{conn, b} }

@@ -25,7 +25,7 @@ const Metric = "portico_build_info"
 // vocabulary it speaks, and which release it emulates.
 func Info(vocabulary, emulated string) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: Metric, Help: "What the process was built from, and the names that it speaks.",
+		Name: Metric, Help: "Build information of the process, and its vocabulary.",
 		ConstLabels: prometheus.Labels{"version": version, "contracts": contracts(), "vocabulary": vocabulary, "emulated": emulated, "goversion": runtime.Version()},
 	}, func() float64 { return 1 })
 }

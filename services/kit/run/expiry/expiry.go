@@ -25,7 +25,7 @@ const (
 	// warnWithin and warnShare are when to warn: so long before the end, or when that
 	// share of its life is left, for certificates that live shortly.
 	warnWithin, warnShare = 14 * 24 * time.Hour, 5
-	// checkEvery is the time between two looks at the files, and readEvery how old an
+	// checkEvery is the interval of checks of the files, and readEvery how old an
 	// answer may be that a metric or a health check gets.
 	checkEvery, readEvery = time.Minute, 5 * time.Second
 	// repeatEvery is the time between two warnings about the same certificate.
@@ -213,7 +213,7 @@ func (s Source) certificate() certificate {
 	if err != nil {
 		return certificate{source: s, err: err}
 	}
-	c := certificate{source: s, err: errors.New("it holds no certificate")}
+	c := certificate{source: s, err: errors.New("it has no certificate")}
 	for block, rest := pem.Decode(content); block != nil; block, rest = pem.Decode(rest) {
 		if !strings.HasSuffix(block.Type, "CERTIFICATE") {
 			continue

@@ -109,7 +109,7 @@ func TestWhichCertificateCounts(t *testing.T) {
 			t.Errorf("%s: the metric shows day %d, want %d", file, got, want)
 		}
 	}
-	if said := w.warned(); strings.Count(said, "cannot be read") != 2 || !strings.Contains(said, "holds no certificate") || !strings.Contains(said, "no such file") {
+	if said := w.warned(); strings.Count(said, "cannot be read") != 2 || !strings.Contains(said, "has no certificate") || !strings.Contains(said, "no such file") {
 		t.Errorf("logged %s", said)
 	}
 	if got := w.Summary(); got != "10 days until the first expires" {

@@ -55,7 +55,7 @@ func newBudget(bytes int64, metrics *prometheus.Registry, limit func() (total, f
 	b := &Budget{bytes: bytes, limit: limit}
 	if metrics != nil {
 		metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "portico_memory_budget_bytes",
-			Help: "Limit of the sum of all caches."}, func() float64 { return float64(b.bytes) }), cacheSizes{b},
+			Help: "Limit on the sum of all caches."}, func() float64 { return float64(b.bytes) }), cacheSizes{b},
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "portico_memory_limit_bytes",
 				Help: "Memory of the machine, or of the control group if that has less."}, func() float64 { return float64(b.Limit()) }))
 	}

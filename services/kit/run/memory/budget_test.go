@@ -56,7 +56,7 @@ func TestBudget(t *testing.T) {
 portico_cache_bytes{cache="large"} 1.4680064e+07
 portico_cache_bytes{cache="middle"} 1.4680064e+07
 portico_cache_bytes{cache="small"} 2.097152e+06
-# HELP portico_memory_budget_bytes Limit of the sum of all caches.
+# HELP portico_memory_budget_bytes Limit on the sum of all caches.
 # TYPE portico_memory_budget_bytes gauge
 portico_memory_budget_bytes 1.2582912e+08
 # HELP portico_memory_limit_bytes Memory of the machine, or of the control group if that has less.

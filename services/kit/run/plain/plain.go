@@ -13,7 +13,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/run/accept"
 )
 
-// Server serves pages on an address of its own.
+// Server serves pages on a separate address.
 type Server struct {
 	listener net.Listener // nil when there is no address
 	server   *http.Server

@@ -33,7 +33,7 @@ import (
 // newSeconds registers the metric that counts and times calls.
 func newSeconds(m *prometheus.Registry) *prometheus.HistogramVec {
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "portico_rpc_server_seconds", Help: "Time to answer calls of other services.",
+		Name: "portico_rpc_server_seconds", Help: "Duration of calls from other services.",
 		Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9),
 	}, []string{"method", "code"})
 	m.MustRegister(seconds)

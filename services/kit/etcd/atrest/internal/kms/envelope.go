@@ -129,8 +129,7 @@ func split(sealed []byte) (header, rest []byte, err error) {
 	return header, rest, nil
 }
 
-// seal encrypts a value with a key of its own, derived from the seed. The header and about
-// are authenticated.
+// seal encrypts a value with its own key, derived from the seed. The header and about are authenticated.
 func seal(seed, header, plain, about []byte) ([]byte, error) {
 	var salt [saltSize]byte
 	_, _ = rand.Read(salt[:]) // it never fails

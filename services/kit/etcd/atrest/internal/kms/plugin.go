@@ -130,7 +130,7 @@ func (p *plugin) encrypt(ctx context.Context, seed []byte) (envelope, error) {
 	}
 	e := envelope{keyID: answer.KeyId, seed: answer.Ciphertext, annotations: answer.Annotations}
 	if err := e.check(); err != nil {
-		return envelope{}, fmt.Errorf("its answer to Encrypt: %w", err)
+		return envelope{}, fmt.Errorf("its response to Encrypt: %w", err)
 	}
 	return e, nil
 }
@@ -147,7 +147,7 @@ func (p *plugin) decrypt(e envelope) (seed []byte, err error) {
 		return nil, err
 	}
 	if len(answer.Plaintext) != seedSize {
-		return nil, fmt.Errorf("its answer to Decrypt has %d bytes, not %d", len(answer.Plaintext), seedSize)
+		return nil, fmt.Errorf("its response to Decrypt has %d bytes, not %d", len(answer.Plaintext), seedSize)
 	}
 	return answer.Plaintext, nil
 }

@@ -242,7 +242,7 @@ func (p *Provider) use(ctx context.Context, keyID string, until time.Time) error
 	p.seeds.Add(digest(sha256.Sum256(header)), seed)
 	p.writes.Store(&writing{keyID: keyID, header: header, seed: seed, until: until})
 	p.metrics.rotations.WithLabelValues(p.spec.Name).Inc()
-	p.log.Info("a new seed encrypts", "provider", p.spec.Name, "keyIDHash", fmt.Sprintf("%.8x", sha256.Sum256([]byte(keyID))))
+	p.log.Info("using a new seed", "provider", p.spec.Name, "keyIDHash", fmt.Sprintf("%.8x", sha256.Sum256([]byte(keyID))))
 	return nil
 }
 

@@ -104,11 +104,11 @@ func newMetrics() *metrics {
 	}
 	return &metrics{
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "portico", Subsystem: "kms", Name: "request_duration_seconds",
-			Help: "duration of calls of KMS plugins", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 8)}, []string{"provider", "method", "code"}),
+			Help: "Duration of calls of KMS plugins.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 8)}, []string{"provider", "method", "code"}),
 		healthy: gauge("healthy", "1 if the last call of Status succeeded"),
 		until:   gauge("seed_expiry_timestamp_seconds", "when writes fail unless Status succeeds before"),
 		rotations: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "portico", Subsystem: "kms", Name: "seeds_total",
-			Help: "seeds that the plugin has encrypted: one for each start and change of its key_id"}, []string{"provider"}),
+			Help: "Seeds that the plugin has encrypted: one for each start and change of its key_id."}, []string{"provider"}),
 	}
 }
 
