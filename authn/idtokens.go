@@ -119,7 +119,7 @@ func flagged(fs *pflag.FlagSet) (*issuers.Config, error) {
 	case url == "" && client == "":
 		return nil, nil
 	case url == "" || client == "":
-		return nil, run.Usagef("--oidc-issuer-url and --oidc-client-id need each other")
+		return nil, run.Usagef("--oidc-issuer-url and --oidc-client-id must be used together")
 	case !strings.HasPrefix(url, "https://"):
 		return nil, run.Usagef("--oidc-issuer-url: %q is not an https URL", url)
 	}

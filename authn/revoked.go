@@ -110,7 +110,7 @@ func (r *revocations) read(ctx context.Context, read services.Read) error {
 		return nil
 	})
 	if services.IsReason(err, services.ReasonForbidden) && r.current.Load() == nil {
-		r.log.Warn("the store does not let authn read revocations: it is of an earlier release", "error", err)
+		r.log.Warn("the store does not permit authn to read revocations: it has an earlier release", "error", err)
 		err, specs = nil, nil
 	}
 	if err != nil {

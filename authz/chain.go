@@ -19,7 +19,7 @@ type mode struct {
 // do everything in any mode, so that no configuration locks everyone out.
 type chain []mode
 
-// verdict is what the modes say about a request, as far as they have been asked.
+// verdict is the result of the modes that have been called for a request.
 type verdict struct {
 	services.Decision // no opinion, until one decides
 	failures          []error
@@ -61,7 +61,7 @@ func (c chain) Authorize(ctx context.Context, a services.Attributes) (services.D
 	return v.Decision, errors.Join(v.failures...)
 }
 
-// AuthorizeBatch implements services.AuthzBatch. Each mode is asked about what the earlier ones
+// AuthorizeBatch implements services.AuthzBatch. Each mode decides the requests that the earlier ones
 // have left open.
 func (c chain) AuthorizeBatch(ctx context.Context, requests []services.Attributes) ([]services.AuthzResult, error) {
 	if len(requests) > services.MaxAuthzBatch {
@@ -109,8 +109,7 @@ func (m mode) decide(ctx context.Context, requests []services.Attributes, verdic
 	return left
 }
 
-// traced asks a mode, with a span of its own in the trace of the request if it is one of
-// several.
+// traced calls a mode, with a separate span in the trace of the request if it is one of several.
 func (m mode) traced(ctx context.Context, a services.Attributes, several bool) (services.Decision, error) {
 	if !several {
 		return m.Authz.Authorize(ctx, a)

@@ -29,7 +29,7 @@ type configuration struct {
 	current atomic.Pointer[chain]
 }
 
-// openConfiguration reads the file. The authorizers must not be asked before use.
+// openConfiguration reads the file. The authorizers must not be called before use.
 func openConfiguration(path string, parser *config.Parser, metrics prometheus.Registerer, log *slog.Logger) (c *configuration, err error) {
 	c = &configuration{}
 	c.file, err = configfile.Open(configfile.Config[[]config.Authorizer]{Subject: "authorization", Path: path,

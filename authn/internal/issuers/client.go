@@ -32,12 +32,12 @@ func newClient(c *Config, m *Metrics) *http.Client {
 	return &http.Client{Transport: t, Timeout: oidchttp.Patience}
 }
 
-// transport bounds what an issuer is asked.
+// transport bounds requests to an issuer.
 type transport struct {
 	http.RoundTripper
 	issuer  string
 	metrics *Metrics
-	// wellKnown is the address for which discoveryURL is asked; empty if there is none.
+	// wellKnown is the address that discoveryURL replaces; empty if there is none.
 	wellKnown    string
 	discoveryURL *url.URL
 	// keysURL is where the keys are, once the issuer is discovered.

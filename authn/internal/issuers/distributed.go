@@ -79,7 +79,7 @@ func (d *distributed) fetch(ctx context.Context, at endpoint) (json.RawMessage, 
 	}
 	issuer := unverifiedIssuer(bearer)
 	if issuer == "" {
-		return nil, errors.New("the endpoint returns no token of an issuer")
+		return nil, errors.New("the endpoint does not return a token of the issuer")
 	}
 	verifier, err := d.verifier(ctx, issuer)
 	if err != nil {
@@ -111,7 +111,7 @@ func (d *distributed) get(ctx context.Context, at endpoint) (string, error) {
 	}
 	defer func() { _ = response.Body.Close() }() // it was read
 	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("the endpoint answers %s", response.Status)
+		return "", fmt.Errorf("the endpoint responds with %s", response.Status)
 	}
 	body, err := io.ReadAll(response.Body)
 	return string(body), err

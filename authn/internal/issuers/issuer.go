@@ -77,7 +77,7 @@ func (i *issuer) verification() *oidc.Config {
 }
 
 // discover finds the keys of the issuer. It retries until it succeeds, or ctx ends. The
-// verifier refreshes keys from then on.
+// verifier refreshes keys afterwards.
 func (i *issuer) discover(ctx context.Context) {
 	ctx = oidc.ClientContext(ctx, i.client)
 	for pauses := retry.NewBackoff(firstDiscovery, slowestDiscovery); ; {
@@ -202,7 +202,7 @@ func (i *issuer) checkIssued(c claims, at time.Time) error {
 	}
 	switch _, ok := c["iat"]; {
 	case !ok || at.IsZero() || at.Unix() <= 0:
-		return errors.New("claim iat does not say when the token was issued")
+		return errors.New("claim iat is missing or invalid")
 	case at.After(i.now().Add(skew)):
 		return fmt.Errorf("the token is issued in the future: %v", at.UTC())
 	}

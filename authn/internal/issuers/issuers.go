@@ -43,7 +43,7 @@ func SigningAlgorithms() []string {
 // SigningAlgorithms.
 func CheckSigningAlgorithms(names []string) error {
 	if len(names) == 0 {
-		return errors.New("no algorithm is given")
+		return errors.New("no algorithm is specified")
 	}
 	for _, name := range names {
 		if !slices.Contains(signatures, jose.SignatureAlgorithm(name)) {
@@ -53,7 +53,7 @@ func CheckSigningAlgorithms(names []string) error {
 	return nil
 }
 
-// Set authenticates the tokens of several issuers, each by the keys and rules of its own.
+// Set authenticates the tokens of several issuers, each with its own keys and rules.
 type Set struct {
 	byURL   map[string]*issuer
 	metrics *Metrics

@@ -20,12 +20,12 @@ func NewMetrics(registry *prometheus.Registry) *Metrics {
 	const prefix = "apiserver_authentication_jwt_authenticator_"
 	m := &Metrics{
 		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: prefix + "latency_seconds",
-			Help:    "Time of checking ID tokens that the front door has not cached, by result and hash of the issuer.",
+			Help:    "Duration of the verification of ID tokens that the front door has not cached, by result and hash of the issuer.",
 			Buckets: []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}}, []string{"result", "jwt_issuer_hash"}),
 		fetched: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "jwks_fetch_last_timestamp_seconds",
 			Help: "When the keys of an issuer were last requested, by result and hash of the issuer."}, []string{"result", "jwt_issuer_hash"}),
 		keys: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "jwks_fetch_last_key_set_info",
-			Help: "The hash of the keys that an issuer returned last."}, []string{"jwt_issuer_hash", "hash"}),
+			Help: "Hash of the keys that an issuer last returned."}, []string{"jwt_issuer_hash", "hash"}),
 	}
 	registry.MustRegister(m.latency, m.fetched, m.keys)
 	return m

@@ -75,7 +75,7 @@ func (m *mapping) name() (string, error) {
 		return "", err
 	}
 	if name == "" {
-		return "", fmt.Errorf("claim %s holds no user name", by.Claim)
+		return "", fmt.Errorf("claim %s has no user name", by.Claim)
 	}
 	if verified, ok := m.claims["email_verified"]; ok && by.Claim == "email" && string(verified) != "true" {
 		return "", errors.New("the email address is not verified")

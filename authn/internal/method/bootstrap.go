@@ -85,7 +85,7 @@ func (m *Bootstrap) check(stored storedObject, id, secret string) error {
 	case stored.Metadata.DeletionTimestamp != nil:
 		return errors.New("the token is being deleted")
 	case subtle.ConstantTimeCompare(data["token-secret"], []byte(secret)) != 1 || string(data["token-id"]) != id:
-		return errors.New("the token is not the stored one")
+		return errors.New("the token differs from the stored one")
 	case string(data["usage-bootstrap-authentication"]) != "true":
 		return errors.New("the token is not for authentication")
 	}

@@ -86,7 +86,7 @@ func (m *Certificate) uid(leaf *x509.Certificate) (string, error) {
 		}
 		text, ok := attribute.Value.(string)
 		if found || !ok || text == "" {
-			return "", errors.New("client certificate: the UID of the subject must be one text that is not empty")
+			return "", errors.New("client certificate: the UID of the subject must be a single non-empty string")
 		}
 		uid, found = text, true
 	}

@@ -19,7 +19,7 @@ import (
 
 // serviceAccountFor bounds how long the result for a token may be cached. The front door
 // also follows the objects that the token is bound to, so this bounds how long a deleted
-// token is accepted while it learns of no changes.
+// token is accepted while it receives no changes.
 const serviceAccountFor = 5 * time.Second
 
 // ServiceAccountConfig holds the keys, issuer and audiences of service account tokens.
@@ -104,7 +104,7 @@ func (m *ServiceAccount) Authenticate(ctx context.Context, c services.Credential
 	}
 	claims := map[string]json.RawMessage{}
 	if !slices.ContainsFunc(m.keys, func(key any) bool { return token.Claims(key, &standard, &claims) == nil }) {
-		return services.Authentication{}, errors.New("the signature is not of a known key")
+		return services.Authentication{}, errors.New("the signature was not made with a known key")
 	}
 	if err := standard.Validate(jwt.Expected{Time: m.now()}); err != nil {
 		return services.Authentication{}, err
@@ -224,9 +224,9 @@ func (m *ServiceAccount) checkBound(ctx context.Context, a *account, c services.
 		case m.deleted(a.legacy, object.Metadata.DeletionTimestamp):
 			return nil, fmt.Errorf("%s is being deleted", key)
 		case b.UID != "" && b.UID != object.Metadata.UID:
-			return nil, fmt.Errorf("%s is another one now", key)
+			return nil, fmt.Errorf("%s was replaced", key)
 		case a.legacy && b.resource == "secrets" && string(object.Data["token"]) != c.BearerToken:
-			return nil, fmt.Errorf("%s does not hold the token any more", key)
+			return nil, fmt.Errorf("%s no longer has the token", key)
 		}
 		switch b.resource {
 		case "serviceaccounts":
@@ -250,7 +250,7 @@ func (m *ServiceAccount) legacyToken(a *account, bound []services.BoundObject) *
 		Generated: slices.ContainsFunc(a.secrets, func(listed named) bool { return listed.Name == secret.Key.Name })}
 }
 
-// deleted reports whether an object with a deletionTimestamp no longer stands for the token. A pod
+// deleted reports whether an object with a deletionTimestamp no longer validates the token. A pod
 // uses its token until its grace period is over, which is what its deletionTimestamp says. Tokens in
 // Secrets end at once.
 func (m *ServiceAccount) deleted(legacy bool, at *time.Time) bool {

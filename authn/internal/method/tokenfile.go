@@ -109,7 +109,7 @@ func (m *staticTokens) add(record []string) error {
 	}
 	key := sha256.Sum256([]byte(record[0]))
 	if _, taken := m.users[key]; taken {
-		return errors.New("the token stands on an earlier line already")
+		return errors.New("the token is a duplicate of an earlier line")
 	}
 	m.users[key] = user
 	return nil

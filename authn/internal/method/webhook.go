@@ -207,7 +207,7 @@ func (m *Webhook) ask(ctx context.Context, c services.Credentials) (status revie
 	}
 	var reply tokenReview
 	if err := json.Unmarshal(text, &reply); err != nil {
-		return status, 0, fmt.Errorf("%s answered no TokenReview: %w", m.url, err)
+		return status, 0, fmt.Errorf("%s did not return a TokenReview: %w", m.url, err)
 	}
 	if reply.APIVersion != question.APIVersion || reply.Kind != question.Kind {
 		return status, 0, fmt.Errorf("%s answered a %s of %s", m.url, reply.Kind, reply.APIVersion)
