@@ -20,7 +20,7 @@ func clientFlags(fs *pflag.FlagSet) {
 	expiry.Flags(fs, expiry.Own, certFlag)
 }
 
-// certificate returns the client certificate of the flags for a server that asks for one; nil
+// certificate returns the client certificate of the flags for a server that requests one; nil
 // if there are no flags.
 type certificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 
@@ -31,7 +31,7 @@ func clientCertificate(n *run.Node) (certificate, error) {
 	files.Key, _ = n.Flags.GetString(keyFlag)
 	switch {
 	case (files.Cert == "") != (files.Key == ""):
-		return nil, run.Usagef("--%s and --%s need each other", certFlag, keyFlag)
+		return nil, run.Usagef("--%s and --%s must be used together", certFlag, keyFlag)
 	case files.Cert == "":
 		return nil, nil
 	}

@@ -150,7 +150,7 @@ func TestImagePolicyFaults(t *testing.T) {
 		"nothing": {code(200), 1, "not a"},
 		"another kind": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"kind":"Other","status":{"allowed":true}}`)
-		}, 1, "it answered Other"},
+		}, 1, "it returned Other"},
 		"a huge answer": {func(w http.ResponseWriter, r *http.Request) {
 			status(`{"allowed":true,"reason":"`+strings.Repeat("x", 8<<20)+`"}`)(w, r)
 		}, 1, "larger than"},

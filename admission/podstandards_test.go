@@ -212,7 +212,7 @@ func TestPodSecurityConfiguration(t *testing.T) {
 	for document, want := range map[string]string{
 		head + `defaults: {enforce: basic}}`:               `defaults.enforce: "basic" must be one of`,
 		head + `defaults: {audit-version: "1.2"}}`:         `defaults.audit-version: "1.2" must be`,
-		head + `exemptions: {namespaces: [a, a]}}`:         `exemptions.namespaces[1]: "a" is empty or there twice`,
+		head + `exemptions: {namespaces: [a, a]}}`:         `exemptions.namespaces[1]: "a" is empty or duplicated`,
 		head + `exemptions: {users: [a]}}`:                 `unknown field "exemptions.users"`,
 		`{apiVersion: v1, kind: PodSecurityConfiguration}`: "pod-security.admission.config.platform.io/v1",
 	} {

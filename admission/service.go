@@ -90,7 +90,7 @@ func start(ctx context.Context, n *run.Node) error {
 	all.plugins, all.configured, all.settled = plugins, e.Configured, e.Settled
 	for _, p := range plugins {
 		if p.Deprecated {
-			n.Log.Warn("a deprecated admission plugin is on; it will be removed", "flag", "enable-admission-plugins", "plugin", p.Name)
+			n.Log.Warn("a deprecated admission plugin is enabled; it will be removed", "flag", "enable-admission-plugins", "plugin", p.Name)
 		}
 	}
 	contract.Admission.Offer(n, all)

@@ -93,13 +93,13 @@ func (a *admission) decide(ctx context.Context, handler Handler, r *Review) erro
 	case a.slots <- struct{}{}:
 		defer func() { <-a.slots }()
 	default:
-		return services.Unavailable("%s reviews %d requests, which is its limit", a.service.Name, cap(a.slots))
+		return services.Unavailable("%s is reviewing %d requests, which is its limit", a.service.Name, cap(a.slots))
 	}
 	err := a.call(ctx, handler, r)
 	if ended := ctx.Err(); ended != nil && refusal(err) == nil {
 		// A late decision is no decision: the caller has applied the failure policy.
 		if errors.Is(ended, context.Canceled) {
-			return services.Unavailable("the caller has given up the review")
+			return services.Unavailable("the caller has canceled the review")
 		}
 		return services.Timeout("%s has not decided in time", a.service.Name)
 	}

@@ -85,7 +85,7 @@ func (o *Options) check(s Service) error {
 	case o.Address == "" && o.ReviewAddress == "":
 		return usage("--address and --review-address are both empty")
 	case (o.CertFile == "") != (o.KeyFile == ""):
-		return usage("--tls-cert-file and --tls-private-key-file need each other")
+		return usage("--tls-cert-file and --tls-private-key-file must be used together")
 	case o.CertFile == "" && o.CertDir == "":
 		return usage("--tls-cert-file or --cert-dir is required")
 	case o.Address != "" && o.ClientCAFile == "" && !loopback(o.Address):

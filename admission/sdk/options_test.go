@@ -25,7 +25,7 @@ func TestWrongCalls(t *testing.T) {
 		"--address and --review-address are both":  {service, []string{"--address="}},
 		"--client-ca-file is required":             {service, []string{"--address=:9443"}},
 		"--client-ca-file is required: --address ": {service, []string{"--address=0.0.0.0:9443"}},
-		"need each other":                          {service, []string{"--tls-cert-file=a"}},
+		"must be used together":                    {service, []string{"--tls-cert-file=a"}},
 		"--tls-cert-file or --cert-dir":            {service, []string{"--cert-dir="}},
 		"no such file":                             {service, []string{"--tls-cert-file=" + nothing, "--tls-private-key-file=" + nothing}},
 		"--max-request-bytes":                      {service, []string{"--max-request-bytes=0"}},

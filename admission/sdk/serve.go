@@ -24,7 +24,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	s.started.Store(true)
 	if s.options.Address != "" && s.options.ClientCAFile == "" {
-		s.log.Warn("every program on this machine may call: --client-ca-file is not set")
+		s.log.Warn("--client-ca-file is not set: any program on this machine may call this service")
 	}
 	s.log.Info("serving", "grpc", s.Address, "reviews", s.ReviewAddress, "status", s.StatusAddress)
 	failed := make(chan error, len(s.serve))

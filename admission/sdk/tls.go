@@ -44,7 +44,7 @@ func parseMaterial(content [][]byte) (m material, err error) {
 	if len(content) > 2 {
 		m.callers = x509.NewCertPool()
 		if !m.callers.AppendCertsFromPEM(content[2]) {
-			return m, errors.New("the file of authorities has no certificate")
+			return m, errors.New("the CA file has no certificate")
 		}
 	}
 	return m, nil
@@ -93,6 +93,6 @@ func (o *Options) ensureCertificate(name string, log *slog.Logger) error {
 		return fmt.Errorf("--cert-dir: %w", err)
 	}
 	o.CertFile, o.KeyFile = files.Cert, files.Key
-	log.Info("the certificate is for localhost; callers trust it by its CA", "ca", files.CA)
+	log.Info("the certificate is for localhost; configure callers with its CA", "ca", files.CA)
 	return nil
 }

@@ -188,7 +188,7 @@ func Refusal(who string, result *metav1.Status) *services.Status {
 }
 
 // ErrNoObject is the error of a patch where the operation has no object.
-var ErrNoObject = errors.New("it patches an object where the operation has none")
+var ErrNoObject = errors.New("it patches an object, but the operation has none")
 
 // UndecodableError is the error of a patch that cannot be decoded: that of the decoder.
 type UndecodableError struct{ error }

@@ -1,9 +1,7 @@
-// Package config reads the file of --admission-control-config-file: an
-// AdmissionConfiguration with a document for each plugin that reads one, in the file
-// itself or in a file of its own. It is strict: a file that cannot be read, a field that
-// is not known, and a value of a wrong type are errors that name the file and the field.
-// What a document means is up to its plugin. It serves "Admission plugins" of the
-// specification.
+// Package config reads the file of --admission-control-config-file: an AdmissionConfiguration with a document
+// for each plugin that reads one, in the file itself or in a separate file. It is strict: a file that cannot be
+// read, a field that is not known, and a value of a wrong type are errors that name the file and the field.
+// What a document means is up to its plugin. It serves "Admission plugins" of the specification.
 package config
 
 import (
@@ -83,7 +81,7 @@ func parse(path string, content []byte, v vocabulary.Vocabulary) ([]Document, er
 	for i, p := range file.Plugins {
 		field := fmt.Sprintf("plugins[%d]", i)
 		if p.Name == "" || seen[p.Name] {
-			return nil, whole.Invalid(field+".name", "a plugin is named once, and %q is not", p.Name)
+			return nil, whole.Invalid(field+".name", "plugin %q is named more than once", p.Name)
 		}
 		seen[p.Name] = true
 		d := Document{Plugin: p.Name, Folder: whole.Folder, file: path, field: field + ".configuration", vocabulary: v,
@@ -123,7 +121,7 @@ func (d Document) legacyDocuments() (documents []Document) {
 	return documents
 }
 
-// fromFile returns the document with the content of a file of its own.
+// fromFile returns the document with the content of a separate file.
 func (d Document) fromFile(path string) (Document, error) {
 	path = d.Path(path)
 	content, err := readFile(path)

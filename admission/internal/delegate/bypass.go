@@ -10,8 +10,8 @@ import (
 	"github.com/portico-platform/portico/services/admissionservice"
 )
 
-// skips reports whether the user skips a service for this request. It is Forbidden (403)
-// for a user who may not. Both are recorded, whoever the user is.
+// skips reports whether the user skips a service for this request. It is Forbidden (403) for a user who may
+// not. Both are recorded for all users.
 func (p *Plugin) skips(ctx context.Context, s *Service, r *review.Review) (bool, error) {
 	if !slices.Contains(r.Bypass, s.Name) {
 		return false, nil
@@ -28,7 +28,7 @@ func (p *Plugin) skips(ctx context.Context, s *Service, r *review.Review) (bool,
 	}
 	r.Annotate(map[string]string{fmt.Sprintf("%s.%s/%s", admissionservice.Bypass, admissionservice.Group, s.Name): outcome})
 	p.Registry.metrics.bypassed.WithLabelValues(s.Name, outcome).Inc()
-	p.Log.WarnContext(ctx, "a request asks to bypass an admission service", "service", s.Name, "outcome", outcome, "user", r.User.Name,
+	p.Log.WarnContext(ctx, "a request bypasses an admission service", "service", s.Name, "outcome", outcome, "user", r.User.Name,
 		"operation", string(r.Operation), "resource", r.Type().String(), "namespace", r.Namespace, "name", r.Name)
 	if !allowed {
 		return false, services.Forbidden(admissionservice.Group, admissionservice.Resource, s.Name,

@@ -20,7 +20,7 @@ import (
 	"github.com/portico-platform/portico/services/reload"
 )
 
-// Parse parses a stored AdmissionService. One with mistakes is not asked, and its status
+// Parse parses a stored AdmissionService. An invalid one is not called, and its status
 // says why.
 func (g *Registry) Parse(o services.Object) (*Declared, error) {
 	var stored struct {

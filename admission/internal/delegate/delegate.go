@@ -31,7 +31,7 @@ type Plugin struct {
 	Log      *slog.Logger
 }
 
-// asked is a service that is asked about a request, and the outcome.
+// asked is a service that is called for a request, and the outcome.
 type asked struct {
 	*Service
 	phase    replicas.Phase
@@ -47,7 +47,7 @@ type asked struct {
 }
 
 // Mutate asks the services that mutate, one after the other. Those whose answers do not
-// count are asked meanwhile.
+// count are called meanwhile.
 func (p *Plugin) Mutate(ctx context.Context, r *review.Review) error {
 	var shadows []*asked
 	var running sync.WaitGroup
@@ -107,7 +107,7 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 	return err
 }
 
-// each calls ask for every service that is to be asked in a phase, until one returns an
+// each calls ask for every service of a phase, until one returns an
 // error.
 func (p *Plugin) each(ctx context.Context, r *review.Review, phase replicas.Phase, ask func(*asked) error) error {
 	for _, s := range p.Registry.Services() {
@@ -147,7 +147,7 @@ func (p *Plugin) each(ctx context.Context, r *review.Review, phase replicas.Phas
 	return nil
 }
 
-// Concerns reports whether a service may be asked about requests like that of a review. The
+// Concerns reports whether a service may be called for requests like that of a review. The
 // file may name another service at any time, which no revision tells of.
 func (p *Plugin) Concerns(r *review.Review) bool {
 	return p.Registry.hasFile() || slices.ContainsFunc(p.Registry.known(), func(d *Declared) bool {
@@ -164,7 +164,7 @@ func (p *Plugin) NeedsConverter(phase replicas.Phase, r *review.Review) bool {
 	})
 }
 
-// takesPart reports whether the service is asked in a phase.
+// takesPart reports whether the service is called in a phase.
 func (s *Service) takesPart(phase replicas.Phase) bool {
 	if phase == replicas.Mutate {
 		return s.Spec.Mutates()

@@ -19,15 +19,15 @@ type metrics struct {
 func newMetrics(g *Registry) *metrics {
 	return &metrics{registry: g,
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portico_admission_service_calls_total",
-			Help: "Calls of admission services, by phase, whether the answer is enforced, and verdict."}, []string{"service", "phase", "enforced", "verdict"}),
+			Help: "Calls of admission services, by phase, whether the response is enforced, and verdict."}, []string{"service", "phase", "enforced", "verdict"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "portico_admission_service_seconds",
-			Help: "Time to answer of admission services.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)}, []string{"service", "phase"}),
+			Help: "Duration of calls of admission services.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)}, []string{"service", "phase"}),
 		batches: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "portico_admission_service_batch_requests",
-			Help: "Requests of a call of an admission service with several.", Buckets: prometheus.ExponentialBuckets(2, 2, 7)}, []string{"service"}),
+			Help: "Number of requests in a batched call of an admission service.", Buckets: prometheus.ExponentialBuckets(2, 2, 7)}, []string{"service"}),
 		bypassed: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portico_admission_service_bypass_total",
 			Help: "Requests to bypass an admission service, by outcome: bypassed or refused."}, []string{"service", "outcome"}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{Name: "portico_admission_services_file_refused_total",
-			Help: "Contents of --admission-services-file that were not used because of mistakes."}),
+			Help: "Invalid contents of --admission-services-file that were not used."}),
 	}
 }
 

@@ -43,7 +43,7 @@ type Config struct {
 	Log         *slog.Logger
 }
 
-// Registry keeps the services that are asked: those of objects and those of the file.
+// Registry keeps the active services: those of objects and those of the file.
 type Registry struct {
 	config  Config
 	metrics *metrics
@@ -57,7 +57,7 @@ type Registry struct {
 	status  *statusWriter
 }
 
-// Service is a service that is asked.
+// Service is an active admission service.
 type Service struct {
 	Name  string
 	Spec  admissionservice.Spec
@@ -95,7 +95,7 @@ func NewRegistry(c Config) (*Registry, error) {
 // Metrics returns the metrics of all services.
 func (g *Registry) Metrics() *metrics { return g.metrics }
 
-// Services returns the services in the order in which they are asked; none for a nil
+// Services returns the services in the order of their calls; none for a nil
 // registry. The caller must not change the slice.
 func (g *Registry) Services() []*Service {
 	if g == nil {
@@ -107,8 +107,8 @@ func (g *Registry) Services() []*Service {
 // hasFile reports whether services may be in a file.
 func (g *Registry) hasFile() bool { return g != nil && g.file != nil }
 
-// known returns what is declared now, of which the services that are asked may be a little
-// behind; nothing for a nil registry.
+// known returns the declarations, from which the active services may differ for a moment; nothing for a nil
+// registry.
 func (g *Registry) known() []*Declared {
 	if g == nil {
 		return nil
@@ -118,7 +118,7 @@ func (g *Registry) known() []*Declared {
 	return g.declared()
 }
 
-// Changed makes Run look at the objects.
+// Changed makes Run read the objects.
 func (g *Registry) Changed() {
 	select {
 	case g.changed <- struct{}{}:

@@ -30,8 +30,8 @@ const (
 	writeTimeout = 5 * time.Second
 )
 
-// statusWriter writes what this process observes to the status of services. It is the only
-// writer, in each process of admission; each has an entry of its own in the status.
+// statusWriter writes what this process observes to the status of services. It is the only writer, in each
+// process of admission; each has a separate entry in the status.
 type statusWriter struct {
 	store   services.Store
 	config  Config
@@ -170,7 +170,7 @@ func merge(status *admissionservice.Status, o observation, mine admissionservice
 	for _, by := range status.Observers {
 		if !reachable(by) {
 			available.Status, available.Reason = metav1.ConditionFalse, "Unreachable"
-			available.Message = fmt.Sprintf("%s cannot ask it: %s", by.Name, by.LastError)
+			available.Message = fmt.Sprintf("%s cannot call it: %s", by.Name, by.LastError)
 			break
 		}
 	}

@@ -60,7 +60,7 @@ type devices struct {
 	} `json:"devices"`
 }
 
-// Concerns reports whether the plugin looks at a request.
+// Concerns reports whether the plugin handles a request.
 func (p Plugin) Concerns(r *review.Review) bool {
 	return r.Group == p.Vocabulary.Group("resource.") && (r.Resource == claims || r.Resource == templates)
 }

@@ -65,7 +65,7 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 	case err != nil && !p.config.DefaultAllow:
 		return r.Forbid("%v", err)
 	case err != nil:
-		p.log.Warn("the image policy webhook does not answer, and the images are allowed", "error", err)
+		p.log.Warn("the image policy webhook does not respond, and the images are allowed", "error", err)
 		r.Annotate(map[string]string{prefix + "failed-open": "true"})
 		return nil
 	}
@@ -83,7 +83,7 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 	return r.Forbid("one or more images rejected by webhook backend")
 }
 
-// question returns what is asked about a pod: its images, and the annotations that are
+// question returns the review of a pod: its images, and the annotations that are
 // for the service.
 func (p *Plugin) question(r *review.Review) (*imagepolicyv1alpha1.ImageReview, error) {
 	object, err := r.Current()
@@ -147,7 +147,7 @@ func (p *Plugin) ask(ctx context.Context, question *imagepolicyv1alpha1.ImageRev
 			return err
 		}
 		if reply.TypeMeta != question.TypeMeta {
-			return fmt.Errorf("it answered %s of %q, not %s of %q", reply.Kind, reply.APIVersion, question.Kind, question.APIVersion)
+			return fmt.Errorf("it returned %s of %q, not %s of %q", reply.Kind, reply.APIVersion, question.Kind, question.APIVersion)
 		}
 		return nil
 	})

@@ -1,6 +1,5 @@
-// Package match decides which requests webhooks, policies and admission services are asked
-// about, by their rules, selectors and conditions. It asks nobody itself. It serves
-// "Admission plugins" of the specification.
+// Package match decides which requests webhooks, policies and admission services are called for, by their
+// rules, selectors and conditions. It makes no calls. It serves "Admission plugins" of the specification.
 package match
 
 import (

@@ -17,9 +17,9 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// Rules select the requests that a webhook or an admission service is asked about.
+// Rules select the requests for which a webhook or an admission service is called.
 type Rules struct {
-	// Who is asked, for messages.
+	// Who is called, for messages.
 	Who       string
 	Rules     []admissionregistrationv1.RuleWithOperations
 	Selectors Selectors
@@ -83,7 +83,7 @@ func (m Matcher) meets(ctx context.Context, by *Rules, r *review.Review, as serv
 	case ctx.Err() != nil:
 		return false, services.AsStatus(ctx.Err())
 	case err != nil && by.FailOpen:
-		m.Log.WarnContext(ctx, "match conditions failed and nobody is asked", "of", by.Who, "error", err)
+		m.Log.WarnContext(ctx, "match conditions failed, the call is skipped", "of", by.Who, "error", err)
 		return false, nil
 	case err != nil:
 		return false, r.Forbid("%v", err)

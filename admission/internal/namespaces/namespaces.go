@@ -17,7 +17,7 @@ import (
 // Type is the resource type of namespaces.
 var Type = resource.GroupResource{Resource: "namespaces"}
 
-// Namespace is the part of a stored namespace that admission looks at.
+// Namespace is the part of a stored namespace that admission reads.
 type Namespace struct {
 	Terminating bool
 	Labels      map[string]string

@@ -24,7 +24,7 @@ import (
 // NamespaceExists refuses with NotFound (404) requests in namespaces that are missing.
 type NamespaceExists struct{ Namespaces namespaces.Known }
 
-// Validate is asked about deletions as well.
+// Validate handles deletions as well.
 func (p NamespaceExists) Validate(ctx context.Context, r *review.Review) error {
 	if r.Operation == services.OperationConnect || r.Namespace == "" || r.Type() == namespaces.Type {
 		return nil
@@ -39,7 +39,7 @@ type NamespaceAutoProvision struct {
 	Namespaces namespaces.Known
 	Store      services.Store
 	Vocabulary vocabulary.Vocabulary
-	// Admission is asked about the new namespaces, like about those of any user.
+	// Admission reviews the new namespaces, like those of any user.
 	Admission services.Admission
 }
 

@@ -1,5 +1,5 @@
-// Package permissions compares the permissions that roles grant with those that a user
-// holds: nobody may grant more than that.
+// Package permissions compares the permissions that roles grant with those that a user holds: users may not
+// grant more than that.
 package permissions
 
 import (
@@ -39,7 +39,7 @@ func Lacking(ctx context.Context, rules []Rule, held services.Rules) ([]string, 
 		return []string{fmt.Sprintf("the rules combine into more than %d permissions, which are too many to check", maxCombinations)}, nil
 	}
 	if work := many * weightOf(held); work > maxComparisons {
-		return []string{fmt.Sprintf("the rules and those of the user compare in more than %d ways, which are too many to check", maxComparisons)}, nil
+		return []string{fmt.Sprintf("comparing the rules with those of the user takes more than %d steps, which are too many", maxComparisons)}, nil
 	}
 	missing := missing{verbs: map[resourceRef][]string{}}
 	for _, r := range rules {

@@ -11,8 +11,8 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// converter ends a review that may need a converter and has none, before anybody is asked:
-// the review is repeated with one, and nobody must be asked twice.
+// converter ends a review that may need a converter and has none, before any webhook or policy is called: the
+// review is repeated with one, and none must be called twice.
 type converter struct {
 	webhooks webhook.Webhooks
 	services *delegate.Plugin

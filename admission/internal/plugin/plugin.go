@@ -1,7 +1,6 @@
-// Package plugin holds the small admission plugins, one file each, and the table
-// that orders all plugins; the larger ones have packages of their own. A plugin mutates
-// or rejects one request, based on the request and stored objects. Only ResourceQuota
-// writes, and not in a dry run. It implements section "Admission plugins" of the
+// Package plugin holds the small admission plugins, one file each, and the table that orders all plugins; the
+// larger ones have separate packages. A plugin mutates or rejects one request, based on the request and stored
+// objects. Only ResourceQuota writes, and not in a dry run. It implements section "Admission plugins" of the
 // specification.
 package plugin
 

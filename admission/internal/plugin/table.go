@@ -88,7 +88,7 @@ type Config struct {
 	Tolerations   tolerations.Config
 	ImagePolicy   images.Config
 	PodStandards  podstandards.Config
-	// MutatingAs and ValidatingAs are who webhooks are asked as.
+	// MutatingAs and ValidatingAs are the identities with which webhooks are called.
 	MutatingAs, ValidatingAs webhook.Identities
 }
 

@@ -205,11 +205,11 @@ func (s *spec) check() error {
 			return fmt.Errorf("spec.%s.rule: %q is unknown", x.field, x.rule.Rule)
 		}
 		if (x.rule.Rule == mustRunAs || x.rule.Rule == mayRunAs) && len(x.rule.Ranges) == 0 {
-			return fmt.Errorf("spec.%s.ranges: %s needs some", x.field, x.rule.Rule)
+			return fmt.Errorf("spec.%s.ranges: required for %s", x.field, x.rule.Rule)
 		}
 	}
 	if s.SELinux.Rule == mustRunAs && s.SELinux.SELinuxOptions == nil {
-		return fmt.Errorf("spec.seLinux.seLinuxOptions: %s needs them", mustRunAs)
+		return fmt.Errorf("spec.seLinux.seLinuxOptions: required for %s", mustRunAs)
 	}
 	return nil
 }

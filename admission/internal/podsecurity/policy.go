@@ -17,8 +17,8 @@ const (
 	runAsAny         = "RunAsAny"
 )
 
-// Policy is the part of a stored PodSecurityPolicy that admission looks at. The versions
-// of k8s.io/api that are kept do not have it any more.
+// Policy is the part of a stored PodSecurityPolicy that admission reads. The versions of k8s.io/api that are
+// kept no longer have it.
 type Policy struct {
 	Metadata struct {
 		Name        string            `json:"name"`

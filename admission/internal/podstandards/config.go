@@ -74,7 +74,7 @@ func Parse(d config.Document) (Config, error) {
 	for name, exempt := range map[string][]string{"usernames": c.Users, "namespaces": c.Namespaces, "runtimeClasses": c.RuntimeClasses} {
 		for i, one := range exempt {
 			if one == "" || slices.Contains(exempt[:i], one) {
-				return Config{}, d.Invalid(fmt.Sprintf("exemptions.%s[%d]", name, i), "%q is empty or there twice", one)
+				return Config{}, d.Invalid(fmt.Sprintf("exemptions.%s[%d]", name, i), "%q is empty or duplicated", one)
 			}
 		}
 	}

@@ -67,7 +67,7 @@ func isPod(r *review.Review) bool { return r.Group == "" && r.Resource == "pods"
 
 func hasTemplate(r *review.Review) bool { return slices.Contains(templates[r.Group], r.Resource) }
 
-// Idle reports whether nobody is to learn of templates in a namespace, whatever they contain.
+// Idle reports whether templates in a namespace cause no warnings and audit annotations, whatever they contain.
 func (p Plugin) Idle(r *review.Review) bool {
 	if !hasTemplate(r) || len(p.config.Users) > 0 || p.config.exempts(r.Namespace) {
 		return false

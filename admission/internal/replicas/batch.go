@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// maxBatchBytes bounds the objects of one batch. A larger request has a call of its own.
+	// maxBatchBytes bounds the objects of one batch. A larger request has a separate call.
 	maxBatchBytes = 2 << 20
 	// noBatchesFor is how long a replica that accepts no batches is sent none.
 	noBatchesFor = time.Minute
 )
 
 // batcher sends the requests of a busy moment to one replica in one call. A request that
-// finds no call under way is sent at once and alone; those that follow meanwhile wait for
+// finds no call in flight is sent at once and alone; those that follow meanwhile wait for
 // the end of a call, until they are as many or as large as a batch may be, or for the
 // longest delay, whatever comes first.
 type batcher struct {
@@ -83,7 +83,7 @@ func (b *batcher) ask(ctx context.Context, r services.AdmissionRequest) (Answer,
 	case <-m.done:
 	case <-ctx.Done():
 		if !b.leave(m) {
-			return Answer{}, services.Timeout("it has not answered in time")
+			return Answer{}, services.Timeout("it has not responded in time")
 		}
 		<-m.done
 	}
@@ -166,8 +166,8 @@ func together(members []*member) (context.Context, context.CancelFunc) {
 	return ctx, func() { stop(); cancel() }
 }
 
-// leave gives up a request whose caller does not wait any more. It reports whether the
-// request has been answered in the meantime.
+// leave drops a request whose caller no longer waits. It reports whether the request has been answered in the
+// meantime.
 func (b *batcher) leave(m *member) (answered bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -217,7 +217,7 @@ func answerOf(name string, r services.AdmissionRequest, result services.Admissio
 	status := services.AsStatus(result.Err)
 	switch {
 	case status.Code == http.StatusGatewayTimeout: // who notices first is a matter of chance
-		return Answer{}, services.Timeout("it has not answered in time")
+		return Answer{}, services.Timeout("it has not responded in time")
 	case status.Code >= http.StatusInternalServerError:
 		return Answer{}, result.Err
 	case status.Code < http.StatusBadRequest:

@@ -1,6 +1,6 @@
 // Package replicas asks an admission service: it keeps a connection to each replica, sends
 // each request to the replica with the fewest calls, and stops asking replicas that do not
-// answer. It speaks both protocols and checks answers. What an answer or its lack means for
+// answer. It supports both protocols and checks responses. What a response or its lack means for
 // a request is up to the caller. It serves "Admission plugins" of the specification.
 package replicas
 
@@ -56,7 +56,7 @@ type Config struct {
 	Log         *slog.Logger
 }
 
-// Phase is what a service is asked to do.
+// Phase is the operation of a call.
 type Phase string
 
 // The phases.
@@ -151,7 +151,7 @@ func (p *Pool) set(addresses map[string]func() (target, error)) {
 }
 
 // retire closes the connection of a replica that gets no new calls: it may still be
-// answering those under way.
+// answering those in flight.
 func (r *replica) retire() {
 	late := time.After(retireWithin)
 	again := time.NewTicker(retireTick)
@@ -201,7 +201,7 @@ func (p *Pool) Ask(ctx context.Context, phase Phase, r services.AdmissionRequest
 	return Answer{}, err
 }
 
-// pick returns the replica with the fewest calls that may be asked, a connected one if
+// pick returns the available replica with the fewest calls, a connected one if
 // there is any; nil if there is none. trial is that of its circuit.
 func (p *Pool) pick(tried map[*replica]bool) (next *replica, trial bool) {
 	p.mu.RLock()
@@ -231,7 +231,7 @@ func (p *Pool) pick(tried map[*replica]bool) (next *replica, trial bool) {
 	return nil, false
 }
 
-// question is what a replica is asked, and whether it is a trial.
+// question is a call of a replica, and whether it is a trial.
 type question struct {
 	phase   Phase
 	request services.AdmissionRequest

@@ -16,7 +16,7 @@ import (
 	"github.com/portico-platform/portico/services/webhook"
 )
 
-// webhookTarget is a service that speaks AdmissionReview. Its HTTP client keeps the
+// webhookTarget is a service that uses AdmissionReview. Its HTTP client keeps the
 // connections.
 type webhookTarget struct {
 	asker admissionreview.Asker
@@ -71,7 +71,7 @@ func (t *webhookTarget) ask(ctx context.Context, q question) (Answer, error) {
 	case len(reply.Patch) == 0:
 		return a, nil
 	case q.phase == Validate:
-		return Answer{}, errors.New("it patches the object when it is asked to validate")
+		return Answer{}, errors.New("it patches the object while validating")
 	}
 	if a.Object, err = admissionreview.Patched(ctx, r.Object, reply); err != nil {
 		return Answer{}, errors.New("its patch cannot be applied: " + jsonpatch.Why(err))
@@ -91,7 +91,7 @@ func (t *webhookTarget) failure(ctx context.Context, err error) error {
 	var status *webhook.StatusError
 	switch {
 	case ctx.Err() != nil:
-		return services.Timeout("it has not answered in time")
+		return services.Timeout("it has not responded in time")
 	case errors.As(err, &network), errors.As(err, &status) && status.Code >= http.StatusBadGateway && status.Code <= http.StatusGatewayTimeout:
 		return services.Unavailable("%v", err)
 	}

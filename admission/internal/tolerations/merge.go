@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// forever stands for a toleration without a limit on its time.
+// forever means a toleration without a time limit.
 const forever = math.MaxInt64
 
 // identity is a toleration in a form that can be compared.

@@ -38,7 +38,7 @@ func (c reviews) Mutate(ctx context.Context, r sdk.Request) (services.AdmissionR
 func (c reviews) Validate(ctx context.Context, r sdk.Request) (services.AdmissionResponse, error) {
 	response, patch, err := c.post(ctx, "validate", r)
 	if patch != nil {
-		return services.AdmissionResponse{}, fmt.Errorf("validating answered with a patch: %s", patch)
+		return services.AdmissionResponse{}, fmt.Errorf("validating returned a patch: %s", patch)
 	}
 	return response, err
 }
@@ -114,14 +114,14 @@ func read(question map[string]any, text []byte) (services.AdmissionResponse, []b
 		}
 	}
 	if err := json.Unmarshal(text, &review); err != nil {
-		return services.AdmissionResponse{}, nil, fmt.Errorf("the answer is not an AdmissionReview: %w", err)
+		return services.AdmissionResponse{}, nil, fmt.Errorf("the response is not an AdmissionReview: %w", err)
 	}
 	r := review.Response
 	response := services.AdmissionResponse{Warnings: r.Warnings, AuditAnnotations: r.AuditAnnotations}
 	asked := question["request"].(map[string]any)["uid"]
 	switch {
 	case review.APIVersion != question["apiVersion"] || review.Kind != question["kind"] || r.UID != asked:
-		return response, nil, fmt.Errorf("the answer is %s of %s for %q, not for %q", review.Kind, review.APIVersion, r.UID, asked)
+		return response, nil, fmt.Errorf("the response is %s of %s for %q, not for %q", review.Kind, review.APIVersion, r.UID, asked)
 	case (r.Patch != nil) != (r.PatchType == "JSONPatch"):
 		return response, nil, fmt.Errorf("a patch of type %q: %s", r.PatchType, r.Patch)
 	case !r.Allowed:
