@@ -39,7 +39,7 @@ import (
 // tokens have it too.
 const keyFiles = "service-account-key-file"
 
-// unusedTokens is the flag for how long tokens in Secrets are kept that nobody uses.
+// unusedTokens is the flag for how long unused tokens in Secrets are kept.
 const unusedTokens = "legacy-service-account-token-clean-up-period"
 
 // Service describes lifecycle to the kit.

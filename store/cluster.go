@@ -185,7 +185,7 @@ func (s *cluster) catchUp(ctx context.Context) error {
 		case errors.Is(err, contact.ErrAway):
 			return failure(err)
 		}
-		return services.Timeout("the store has not caught up with etcd in time: it is at revision %d of %d", s.mirror.Status().Revision, revision)
+		return services.Timeout("the store did not catch up with etcd in time: it is at revision %d of %d", s.mirror.Status().Revision, revision)
 	}
 }
 

@@ -20,7 +20,7 @@ func failure(err error) *services.Status {
 	if inTime(err) {
 		return services.Unavailable("etcd is unavailable: %v", err)
 	}
-	return services.Timeout("etcd did not answer in time: %v", err)
+	return services.Timeout("etcd did not respond in time: %v", err)
 }
 
 // writeFailure returns the Status for a failed swap, which was not applied unless the
@@ -36,7 +36,7 @@ func writeFailure(err error) *services.Status {
 	case swap.TooLarge(err):
 		return services.TooLarge("Request entity too large: the object is larger than etcd accepts")
 	case errors.Is(err, rpctypes.ErrNoSpace):
-		return services.InsufficientStorage("etcd has reached its space quota and takes no writes but deletions until there is room again")
+		return services.InsufficientStorage("etcd has reached its space quota and accepts only deletions until space has been freed")
 	}
 	return services.Unavailable("etcd is unavailable, and nothing was written: %v", err)
 }

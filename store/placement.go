@@ -31,13 +31,13 @@ func (s *Store) watchPlacement(n *run.Node) {
 	for _, one := range append([]*cluster{s.main}, s.apart...) {
 		one.metrics.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Namespace: "portico", Subsystem: "store", Name: "misplaced_objects",
-			Help: "Objects that are not served, because --etcd-servers-overrides says that another etcd stores their type.",
+			Help: "Objects that are not served, because --etcd-servers-overrides assigns their type to another etcd.",
 		}, func() float64 { return float64(s.misplaced(one)) }))
 		n.Go("placement", func(ctx context.Context) error {
 			select {
 			case <-one.mirror.Filled():
 				if objects := s.misplaced(one); objects > 0 {
-					one.log.Warn("objects are not served, because --etcd-servers-overrides says that another etcd stores their type", "objects", objects)
+					one.log.Warn("objects are not served, because --etcd-servers-overrides assigns their type to another etcd", "objects", objects)
 				}
 			case <-ctx.Done():
 			}

@@ -16,8 +16,8 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// headsPatience is how long heads of types in clusters of their own are waited for, so that these do
-// not delay the heads of other types.
+// headsPatience is how long heads of types in separate clusters are waited for, so that these do not delay the
+// heads of other types.
 const headsPatience = 100 * time.Millisecond
 
 // Config configures a Store.

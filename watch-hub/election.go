@@ -173,7 +173,7 @@ func (e *election) untilFree(ctx context.Context, o leadership) error {
 	case err := <-changed:
 		return err
 	case <-silent:
-		e.log.Warn("the publishing hub is silent, taking over", "name", o.name)
+		e.log.Warn("no heartbeats of the publishing hub, taking over", "name", o.name)
 		return e.takeOver(ctx, o)
 	}
 }

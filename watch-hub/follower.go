@@ -381,7 +381,7 @@ func (f *follower) Replay(ctx context.Context, r services.ReplayRequest) (servic
 		return services.Replay{}, services.Unavailable("the watch hub is still reading its history")
 	}
 	if err := f.keeper.Broken(); err != nil {
-		return services.Replay{}, services.Unavailable("the watch hub waits for a new epoch: %v", err)
+		return services.Replay{}, services.Unavailable("the watch hub is waiting for a new epoch: %v", err)
 	}
 	if answer, ok := f.window.Replay(r); ok {
 		return answer, nil
@@ -406,7 +406,7 @@ func (f *follower) replayPast(ctx context.Context, r services.ReplayRequest) (se
 	})
 	var compacted history.Compacted
 	if errors.As(err, &compacted) {
-		return services.Replay{}, services.Expired("too old resource version: %d (changes are held after %d)", r.After, compacted.Through)
+		return services.Replay{}, services.Expired("too old resource version: %d (changes are available after %d)", r.After, compacted.Through)
 	}
 	if err != nil {
 		return services.Replay{}, services.Unavailable("reading history: %v", err)

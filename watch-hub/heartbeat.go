@@ -25,7 +25,7 @@ const (
 	missedHeartbeats = 5
 )
 
-// heartbeat is sent by every hub. It is sealed, so that nobody else can send one.
+// heartbeat is sent by every hub. It is sealed, so that no other client can send one.
 type heartbeat struct {
 	Run string `json:"run"` // of the sending process
 	N   int64  `json:"n"`   // counts up within a run
@@ -91,7 +91,7 @@ func (h *heartbeats) exchange(ctx context.Context) {
 	}
 	subscription, err := h.bus.Subscribe(subjectHeartbeat, h.receive)
 	if err != nil {
-		h.log.Warn("receiving heartbeats of other hubs failed, a dead one is noticed later", "error", err)
+		h.log.Warn("receiving heartbeats of other hubs failed, the failure of a hub is detected later", "error", err)
 		return
 	}
 	defer func() { _ = subscription.Unsubscribe() }() // fails only when the connection is closed

@@ -77,7 +77,7 @@ func TestOneSnapshotAtATime(t *testing.T) {
 	if err := Snapshot(t.Context(), dir, io.Discard); err == nil || !strings.Contains(err.Error(), "another snapshot is being read") {
 		t.Errorf("a second reader: %v", err)
 	}
-	if err := (&space{server: s}).defragment(s.sizes()); err == nil || !strings.Contains(err.Error(), "while a snapshot is read") {
+	if err := (&space{server: s}).defragment(s.sizes()); err == nil || !strings.Contains(err.Error(), "while a snapshot is being read") {
 		t.Errorf("defragmented: %v", err)
 	}
 	cancel()

@@ -197,7 +197,7 @@ func (k *space) defragment(size sizes) error {
 		return fmt.Errorf("not enough disk space to defragment: %d MiB are free, the copy takes %d", free>>20, size.used>>20)
 	}
 	if !s.reading.TryLock() {
-		return errors.New("not defragmented while a snapshot is read")
+		return errors.New("no defragmentation while a snapshot is being read")
 	}
 	defer s.reading.Unlock()
 	start := time.Now()

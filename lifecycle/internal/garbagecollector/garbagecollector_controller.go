@@ -98,7 +98,7 @@ func (c *Controller) Complete() bool {
 			complete = false
 		default:
 			m.skipped = true
-			c.Log.Warn("the objects of a type are not known: deletions no longer wait for it", "controller", Name, "type", kind, "after", listWithin)
+			c.Log.Warn("the objects of a type cannot be read: deletions no longer wait for it", "controller", Name, "type", kind, "after", listWithin)
 		}
 	}
 	return complete

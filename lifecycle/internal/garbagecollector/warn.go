@@ -29,7 +29,7 @@ func (c *Controller) warn(ctx context.Context, o *object, r metav1.OwnerReferenc
 			"apiVersion": o.kind.GroupVersion().String(), "kind": o.kind.Kind, "namespace": o.namespace, "name": o.name, "uid": string(o.uid),
 		},
 		"type": "Warning", "reason": "OwnerRefInvalidNamespace",
-		"message": fmt.Sprintf("the owner %s %q (%s, uid %s) is not in the namespace of this object and does not count", r.Kind, r.Name, r.APIVersion, r.UID),
+		"message": fmt.Sprintf("the owner %s %q (%s, uid %s) is not in the namespace of this object and is ignored", r.Kind, r.Name, r.APIVersion, r.UID),
 		"source":  map[string]any{"component": "garbage-collector-controller"}, "count": int64(1), "firstTimestamp": now, "lastTimestamp": now,
 	}}
 	events := c.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "events"})

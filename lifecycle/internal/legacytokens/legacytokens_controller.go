@@ -1,8 +1,7 @@
-// Package legacytokens deletes the token Secrets that a service account lists, as those that
-// were made with it, and that nobody uses: it marks them as invalid, so that authn refuses their
-// tokens, and deletes them when they have been invalid for as long. Front doors record the uses
-// of tokens. Secrets that pods name stay. It serves "Service account secret" and "Service account
-// token flags" of the specification.
+// Package legacytokens deletes the token Secrets that a service account lists, as those that were made with it,
+// and that are not used: it marks them as invalid, so that authn refuses their tokens, and deletes them when
+// they have been invalid for as long. Front doors record the uses of tokens. Secrets that pods name stay. It
+// serves "Service account secret" and "Service account token flags" of the specification.
 package legacytokens
 
 import (

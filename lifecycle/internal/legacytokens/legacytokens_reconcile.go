@@ -47,7 +47,7 @@ func (c *Controller) tracked(ctx context.Context) (bool, error) {
 	since := tree.Text(record.Object, "data", "since")
 	over, err := c.over(since)
 	if err != nil {
-		c.Log.Warn("no token is deleted: the ConfigMap does not say since when uses are recorded", "configmap", record.GetName(), "since", since)
+		c.Log.Warn("no token is deleted: the ConfigMap has no date since which uses are recorded", "configmap", record.GetName(), "since", since)
 		return false, nil
 	}
 	return over, nil

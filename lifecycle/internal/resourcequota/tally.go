@@ -62,7 +62,7 @@ func (c *Controller) tally(ctx context.Context, gr resource.GroupResource) (*tal
 // startTally starts a tally that runs until ctx, which is that of Run, ends.
 func (c *Controller) startTally(ctx context.Context, gr resource.GroupResource) (*tally, error) {
 	if gr == ofQuotas {
-		// A tally of its own could be behind the events that cause counts.
+		// A separate tally could be behind the events that cause counts.
 		one, err := c.Counter.Read(gr, nil)
 		return &tally{c.seen, func(any) quota.Item { return one }, c.Clock.Now}, err
 	}

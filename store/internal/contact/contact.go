@@ -1,6 +1,6 @@
-// Package contact monitors whether etcd responds. Twice a second it sends a
-// linearizable read of one key. etcd is away (unavailable) when it has responded neither to
-// that nor to any other request for patience; it is back with its next response.
+// Package contact monitors whether etcd responds. Twice a second it sends a linearizable read of one key. etcd
+// is "away" (unavailable) when it has responded neither to that nor to any other request for patience; it is
+// back with its next response.
 //
 // Callers stop waiting for etcd while it is away: the store rejects requests that have not
 // been sent, and determines the outcome of writes that have. The package serves

@@ -12,8 +12,8 @@ const revokeWithin = 5 * time.Second
 
 // grant returns a lease that ends after TTL; 0 for a value that stays.
 //
-// Each value has a lease of its own. etcd deletes all keys of a lease at one revision, and the followers
-// of a type rely on each of its changes having a revision of its own.
+// Each value has its own lease. etcd deletes all keys of a lease at one revision, and followers rely on each
+// change of a type having its own revision.
 func (s *Swapper) grant(ctx context.Context, w Swap) (clientv3.LeaseID, error) {
 	if w.TTL == 0 {
 		return 0, nil

@@ -43,7 +43,7 @@ func (c Compacted) Error() string { return fmt.Sprintf("history is compacted thr
 var errPrevious = errors.New("the previous state of an object is compacted")
 
 // errForeign means that another etcd stores objects of the type.
-var errForeign = errors.New("the type of the object is stored elsewhere")
+var errForeign = errors.New("the type of the object is stored in another etcd")
 
 // ErrLarge means that the history exceeds the limits of the query.
 var ErrLarge = errors.New("more history than requested")

@@ -242,7 +242,7 @@ func (k *Keys) load(ctx context.Context) (at int64, err error) {
 	before, r := k.now.Load(), &ring{revision: kv.ModRevision}
 	var list []stored
 	if err := json.Unmarshal(kv.Value, &list); err != nil || len(list) == 0 {
-		return 0, fmt.Errorf("%s in etcd holds no keys: %w", Path, err)
+		return 0, fmt.Errorf("%s in etcd has no keys: %w", Path, err)
 	}
 	for _, s := range list {
 		master, err := seal.NewMaster(s.Secret)

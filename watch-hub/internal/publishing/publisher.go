@@ -169,7 +169,7 @@ func end(spans []tracing.Span, err error) {
 
 var (
 	// ErrNoKey means that there is no key yet.
-	ErrNoKey = errors.New("no key to seal with")
+	ErrNoKey = errors.New("no key to encrypt with")
 	errFull  = errors.New("NATS does not accept messages fast enough")
 )
 
