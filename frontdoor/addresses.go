@@ -19,7 +19,7 @@ import (
 func (c *config) self(n *run.Node) (string, error) {
 	if given := c.advertise; given != "" {
 		if ip := net.ParseIP(given); ip == nil || ip.IsUnspecified() || ip.IsLoopback() {
-			return "", run.Usagef("--advertise-address: %q is no address that others reach", given)
+			return "", run.Usagef("--advertise-address: other processes cannot reach %q", given)
 		}
 		return given, nil
 	}

@@ -31,8 +31,7 @@ import (
 type Stage struct {
 	Name string
 	Wrap func(next request.Handler) request.Handler
-	// Waits is true for a stage that may wait for something. It has a span of its own in
-	// the trace of a request.
+	// Waits is true for a stage that may wait for something. It has a separate span in the trace of a request.
 	Waits bool
 }
 
@@ -64,7 +63,7 @@ func (d *door) stages() []Stage {
 		{Name: "probed", Wrap: d.access.Probed},
 		// Identifies the caller. No later stage runs without a user.
 		{Name: "authenticated", Wrap: d.access.Authenticated, Waits: true},
-		// Continues the trace of a caller who may ask for that.
+		// Continues the trace of a caller who may request that.
 		{Name: "joined", Wrap: d.joined},
 		// The rules of the audit policy depend on the caller, before impersonation.
 		{Name: "matched", Wrap: d.audit.Matched},

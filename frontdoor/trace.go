@@ -40,10 +40,9 @@ func (d *door) traced(next request.Handler) request.Handler {
 	}
 }
 
-// joined begins the trace of a request that names a span of its client, now that the
-// caller is known. Those of the administrators are continued when they are sampled;
-// anybody else's are only linked to, so that no other caller has influence on what is
-// sampled and under which ID.
+// joined begins the trace of a request that names a span of its client, now that the caller is known. Those of
+// the administrators are continued when they are sampled; those of others are only linked to, so that no other
+// caller has influence on what is sampled and under which ID.
 func (d *door) joined(next request.Handler) request.Handler {
 	if !d.tracer.Enabled() {
 		return next
@@ -97,7 +96,7 @@ func describe(root tracing.Span, r *request.Request) {
 	}
 }
 
-// spanned gives a stage a span of its own, which ends when the stage calls the next one.
+// spanned gives a stage a separate span, which ends when the stage calls the next one.
 func (d *door) spanned(s Stage, next request.Handler) request.Handler {
 	if !s.Waits {
 		return s.Wrap(next)

@@ -148,7 +148,7 @@ func conflict(t *testing.T, p *portico) {
 	b.sees("Managed fields")
 	b.edit("key: first", "key: mine")
 	p.must(t, http.MethodPatch, configMaps+"/contested", object{"data": object{"other": "theirs"}})
-	b.sees("has changed while you edit it")
+	b.sees("has changed since you started editing")
 	b.allow("409")
 	b.click("Save")
 	b.sees("the object has been modified")
@@ -156,7 +156,7 @@ func conflict(t *testing.T, p *portico) {
 	if !strings.Contains(evaluate[string](b, text), "key: mine") {
 		t.Error("the user's text is lost")
 	}
-	b.click("Keep my text, on top of it")
+	b.click("Keep my text and overwrite the change")
 	b.click("Save")
 	b.sees("Saved.")
 	if stored := string(p.must(t, http.MethodGet, configMaps+"/contested", nil)); !strings.Contains(stored, "mine") {

@@ -101,7 +101,7 @@ func follow(n *run.Node, what string, heads *changes.Heads, observers ...changes
 // Policy returns what is known of the newest role or binding.
 func (s Services) Policy() *Policy { return s.policy }
 
-// Observers learn of changes of what a caller may do: of roles and bindings, of the types that
+// Observers are notified of changes of permissions: of roles and bindings, of the types that
 // credentials are bound to, and of Revocations.
 type Observers struct{ Policy, Bound, Revoked []changes.Observer }
 

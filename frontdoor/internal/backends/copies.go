@@ -25,7 +25,7 @@ const (
 	tooLargeFor = 10 * time.Minute
 	// boundEvery is the interval at which the sizes of copies are bounded.
 	boundEvery = 10 * time.Second
-	// objectOverhead is what an object takes besides its JSON, in bytes.
+	// objectOverhead is the memory of an object in addition to its JSON, in bytes.
 	objectOverhead = 512
 )
 

@@ -16,7 +16,7 @@ const (
 	// decisionsKept is the maximum number of entries; the least recently used are evicted.
 	decisionsKept = 10_000
 	// decisionLifetime bounds how long a decision is used without a new one of authz, for the
-	// time in which the front door does not learn of changes although authz does.
+	// time in which the front door does not receive changes although authz does.
 	decisionLifetime = 5 * time.Second
 	// maxDecisionKey bounds the memory of an entry, in bytes.
 	maxDecisionKey = 1 << 10

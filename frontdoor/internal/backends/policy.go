@@ -22,7 +22,7 @@ const (
 	policyRest = 10 * time.Second
 )
 
-// Policy is what the front door knows of the newest role or binding.
+// Policy has the newest known revision of a role or binding.
 type Policy struct {
 	types []resource.GroupResource
 	heads *changes.Heads

@@ -44,7 +44,7 @@ func (r *residents) observe(revision int64, list []services.Change) {
 }
 
 // unchanged reports whether nothing of a namespace has changed after a revision, as far as this
-// process has learned. It is false while it cannot learn of changes.
+// process has received. It is false while it cannot receive changes.
 func (r *residents) unchanged(namespace string, since int64) bool {
 	return r.heads.Newest() > 0 && r.since(namespace) <= since
 }

@@ -59,7 +59,7 @@ func NewStore(c StoreConfig) *Store {
 		copies: &copies{source: c.Changes, store: c.Store, log: c.Log, limit: c.Bytes, of: map[resource.GroupResource]*typeCopy{},
 			points: map[resource.GroupResource]int{}, tooLarge: map[resource.GroupResource]time.Time{}, epochs: map[resource.GroupResource]string{}},
 		reads: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "portico_frontdoor_store_reads_total",
-			Help: "Gets and lists of objects, by what has answered: a copy in this process, or the store."}, []string{"from"}),
+			Help: "Gets and lists of objects, by source: a copy in this process, or the store."}, []string{"from"}),
 	}
 	s.latest = sharedcall.New(headsTimeout, c.Heads.Heads)
 	if c.Metrics != nil {

@@ -13,18 +13,18 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// contentField is recorded beside objects whose field values are not: a digest of the
-// object. It is not a path, so no selectable field has this name.
+// contentField is recorded with objects whose field values are not: a digest of the object. It is not a path,
+// so no selectable field has this name.
 const contentField = "(content)"
 
 // maxRecorded is the size of the longest value that is recorded, in bytes.
 const maxRecorded = 256
 
-// recordedFields returns the fields that are stored beside an object in its stored version.
-// Selectors of built-in types are evaluated on them. Those of a custom type may be older than
-// the definition, or differ from the fields in another version, so selectors are evaluated on
-// FieldsOf. If two states of an object differ in a selectable field of some version, so do
-// their recorded fields: the hub then keeps the former state in the change.
+// recordedFields returns the fields that are stored with an object in its stored version. Selectors of built-in
+// types are evaluated on them. Those of a custom type may be older than the definition, or differ from the
+// fields in another version, so selectors are evaluated on FieldsOf. If two states of an object differ in a
+// selectable field of some version, so do their recorded fields: the hub then keeps the former state in the
+// change.
 func recordedFields(t *catalogue.Type, object map[string]any, raw []byte) map[string]string {
 	if !t.Custom {
 		return selectableFields(t, object)

@@ -33,8 +33,8 @@ type Body struct {
 	JSON []byte
 }
 
-// Charge reserves the memory that decoding a body takes besides its bytes. Its error refuses the
-// request before the body is decoded. It may be nil.
+// Charge reserves the additional memory for decoding a body. Its error refuses the request before the body is
+// decoded. It may be nil.
 type Charge func(bytes int) error
 
 // Decode decodes the body of a request. The object must be of the type, of which only

@@ -21,7 +21,7 @@ const (
 	Partial    // PartialObjectMetadata: kind, apiVersion and metadata
 )
 
-// Include selects what a row of a Table has beside its cells.
+// Include selects what a row of a Table has in addition to its cells.
 type Include uint8
 
 const (

@@ -52,7 +52,7 @@ func (r Record) Keep(ctx context.Context, n *run.Node) error {
 		return err
 	}
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "portico_hidden_objects",
-		Help: "Stored objects of types that other releases have and this one lacks, at the start."})
+		Help: "Stored objects, at the start, of types that other releases have and this one lacks."})
 	if err := n.Metrics.Register(gauge); err != nil || len(others) == 0 {
 		return err
 	}

@@ -109,7 +109,7 @@ func read(paths []string) (all []byte, err error) {
 			return nil, err
 		}
 		if len(parse(content)) == 0 {
-			return nil, errors.New(path + " holds no certificate")
+			return nil, errors.New(path + " has no certificate")
 		}
 		all = slices.Concat(all, content, []byte("\n"))
 	}

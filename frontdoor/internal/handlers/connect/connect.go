@@ -1,9 +1,8 @@
-// Package connect serves the subresources that hand a connection on: logs, exec, attach
-// and port forwarding through the node of a pod, and proxies to nodes, pods and
-// services. It decides where a connection goes and what of a request and its response
-// crosses it. Whether an address may be reached is decided by package outbound. It
-// never reads what a connection transports. It serves "Endpoints" and "Admission
-// plugins" of the specification.
+// Package connect serves the subresources that proxy a connection: logs, exec, attach and port forwarding
+// through the node of a pod, and proxies to nodes, pods and services. It decides where a connection goes and
+// what of a request and its response crosses it. Whether an address may be reached is decided by package
+// outbound. It never reads what a connection transports. It serves "Endpoints" and "Admission plugins" of the
+// specification.
 package connect
 
 import (
@@ -33,7 +32,7 @@ type Handlers struct {
 	open sessions
 }
 
-// Of returns what serves a request; nil when it asks for no connection.
+// Of returns what serves a request; nil if it is not for a connection.
 func (h *Handlers) Of(r *request.Request) request.Handler {
 	switch {
 	case r.Type == nil || r.Subresource == nil:

@@ -29,9 +29,9 @@ type Extension struct {
 	Name  func(http.Header) error
 }
 
-// Extend hands a request on to an extension, in the name of its user. Redirects are
-// refused, since they would lead clients with their credentials to other servers. It
-// returns Unavailable (503) if the extension cannot be reached.
+// Extend proxies a request to an extension, in the name of its user. Redirects are refused, since they would
+// lead clients with their credentials to other servers. It returns Unavailable (503) if the extension cannot be
+// reached.
 func (h *Handlers) Extend(w http.ResponseWriter, r *request.Request, to Extension) error {
 	scheme := "https://"
 	if to.Plain {

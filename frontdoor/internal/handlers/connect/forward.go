@@ -25,8 +25,8 @@ const upgradePatience = 30 * time.Second
 // errDropped is the error of a backend that ends its response in the middle.
 var errDropped = errors.New("the backend ended its response before it was complete")
 
-// proxy hands a request on, and rewrites the addresses in redirects and HTML so that
-// they lead through the proxy again. Redirects are not followed.
+// proxy forwards a request, and rewrites the addresses in redirects and HTML so that they lead through the
+// proxy again. Redirects are not followed.
 func (h *Handlers) proxy(ctx context.Context, w http.ResponseWriter, r *request.Request, to *backend) error {
 	if httpstream.IsUpgradeRequest(r.Request) {
 		return h.upgrade(ctx, w, r, to)
@@ -71,8 +71,7 @@ func endOf(ctx context.Context) string {
 	return ""
 }
 
-// withQuery adds the query of a request that is handed on as it is: the address of a
-// node has one of its own.
+// withQuery adds the query of a request that is forwarded unchanged: the address of a node has its own query.
 func withQuery(at *url.URL, r *request.Request) *url.URL {
 	if r.Subresource.Name == "proxy" {
 		at.RawQuery = r.URL.RawQuery

@@ -130,7 +130,7 @@ func checkLog(r *request.Request, response *http.Response) error {
 			s.Code = http.StatusBadGateway
 		}
 		s.Reason = services.ReasonInternalError
-		s.Message = fmt.Sprintf("the node that runs the pod answered with the status %d: %s", response.StatusCode, text)
+		s.Message = fmt.Sprintf("the node that runs the pod responded with status %d: %s", response.StatusCode, text)
 	}
 	return s
 }

@@ -24,7 +24,7 @@ type options struct {
 	path                       string
 }
 
-// parseOptions reads the options that the path and the query parameters stand for.
+// parseOptions reads the options from the path and the query parameters.
 // BadRequest (400) when a parameter cannot be read.
 func parseOptions(r *request.Request) (*options, error) {
 	q := r.Query
@@ -73,7 +73,7 @@ func (o *options) decode(raw []byte) error {
 		Path  string  `json:"path"`
 	}
 	if err := json.Unmarshal(raw, &all); err != nil {
-		return services.BadRequest("admission has changed the options of the connection to what they cannot be: %v", err)
+		return services.BadRequest("admission has changed the options of the connection to invalid values: %v", err)
 	}
 	*o = options{kind: o.kind, stdin: all.Stdin, stdout: all.Stdout, stderr: all.Stderr, tty: all.TTY,
 		container: all.Container, command: all.Command, ports: all.Ports, path: all.Path}
@@ -116,7 +116,7 @@ func portsOf(q url.Values) (ports []int32, err error) {
 		for _, given := range strings.Split(list, ",") {
 			port, err := strconv.ParseUint(given, 10, 16)
 			if err != nil {
-				return nil, services.BadRequest("ports: %q is not the number of a port", given)
+				return nil, services.BadRequest("ports: %q is not a port number", given)
 			}
 			ports = append(ports, int32(port))
 		}
@@ -124,7 +124,7 @@ func portsOf(q url.Values) (ports []int32, err error) {
 	return ports, nil
 }
 
-// proxyPath returns the path that a proxy is asked for: what follows the subresource,
+// proxyPath returns the path for a proxy request: what follows the subresource,
 // and the slash at its end.
 func proxyPath(r *request.Request) string {
 	path := r.Subpath

@@ -15,9 +15,8 @@ import (
 // maxCandidates bounds the addresses whose pods are read for one request.
 const maxCandidates = 20
 
-// serviceProxy finds a ready endpoint of a service at random. Only addresses of pods of
-// the same namespace count: whoever may write endpoints must not thereby choose any
-// address.
+// serviceProxy finds a ready endpoint of a service at random. Only addresses of pods of the same namespace
+// count: a user who may write endpoints must not thereby choose any address.
 func (h *Handlers) serviceProxy(r *request.Request, o *options) (*backend, error) {
 	t, err := parseTarget("service", r.Name)
 	if err != nil {

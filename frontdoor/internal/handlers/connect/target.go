@@ -9,7 +9,7 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// target is whom a proxy is asked for.
+// target is the target of a proxy request.
 type target struct {
 	scheme string // http or https
 	name   string

@@ -113,7 +113,7 @@ func TestRefusedUpgrades(t *testing.T) {
 		"pods/placed/exec/more?stdout=1":             "404 the server could not find",
 		"pods/placed/exec?stdout=1&dryRun=All":       "400 dryRun is not supported",
 		"pods/none/exec?stdout=1":                    "404 pods \"none\" not found",
-		"pods/placed/portforward?ports=x":            "400 ports: \"x\" is not the number of a port",
+		"pods/placed/portforward?ports=x":            "400 ports: \"x\" is not a port number",
 		"pods/placed/exec?stdout=1&command=no":       "403 the node says no",
 		"pods/placed/exec?stdout=1&command=redirect": "500 invalid upgrade response: status code 302",
 		"pods/placed/exec?stdout=1&command=long":     "500 ",

@@ -11,7 +11,7 @@ import (
 )
 
 // translated returns a handler that translates the newest WebSocket protocols of clients
-// to SPDY, which every node speaks: the fifth version of the protocol of exec and attach,
+// to SPDY, which every node supports: the fifth version of the protocol of exec and attach,
 // and SPDY tunnelled through a WebSocket for port forwarding. Everything else is handed
 // on as it is. The URL of direct must have the scheme http.
 func translated(r *request.Request, o *options, direct *proxy.UpgradeAwareHandler) http.Handler {

@@ -10,7 +10,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect/closeframe"
 )
 
-// recorder is implemented by a ResponseWriter that is to be told the status of a
+// recorder is implemented by a ResponseWriter that records the status of a
 // response that is not written to it, but to its connection.
 type recorder interface{ Record(status int) }
 

@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	// loginCookie holds the state of a login between the request to the issuer and its
-	// answer, loginTime how long that may take. Browsers let no other host set a cookie
-	// whose name begins with __Host-, which would log the user in as somebody else.
+	// loginCookie holds the state of a login between the request to the issuer and its answer, loginTime how
+	// long that may take. Browsers let no other host set a cookie whose name begins with __Host-, which would
+	// log the user in as another user.
 	loginCookie = "__Host-portico-login"
 	loginTime   = 10 * time.Minute
 	// maxExchanges bounds the concurrent exchanges: anyone may start one.
@@ -51,7 +51,7 @@ func (s *oidcSettings) register(fs *pflag.FlagSet) {
 // unused returns a usage error if a flag is set though there is no console.
 func (s *oidcSettings) unused() error {
 	if s.issuer != "" {
-		return run.Usagef("--console-oidc-issuer-url: there is no console with --console=false")
+		return run.Usagef("--console-oidc-issuer-url: requires --console=true")
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func cookie(value string, seconds int) *http.Cookie {
 	return &http.Cookie{Name: loginCookie, Value: value, Path: "/", MaxAge: seconds, Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode}
 }
 
-var errNotBegun = errors.New("this login was not begun by this browser, or too long ago; begin again")
+var errNotBegun = errors.New("this login was not started by this browser, or has expired; log in again")
 
 // exchange answers with the ID token of a code. Only the browser that began the login has the
 // cookie with the state, the nonce and the verifier.
@@ -194,7 +194,7 @@ func (l *login) token(r *http.Request, code, nonce, verifier string) (string, er
 	}
 	raw, ok := granted.Extra("id_token").(string)
 	if !ok {
-		return "", errors.New("the OpenID Connect issuer answered without an ID token")
+		return "", errors.New("the OpenID Connect issuer returned no ID token")
 	}
 	checked, err := provider.VerifierContext(ctx, &oidc.Config{ClientID: config.ClientID}).Verify(ctx, raw)
 	if err != nil {

@@ -104,7 +104,7 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	file, err := s.find(name)
 	if err != nil {
-		http.Error(w, "500 the page cannot be shown", http.StatusInternalServerError)
+		http.Error(w, "500 the page cannot be rendered", http.StatusInternalServerError)
 		return
 	}
 	file.ServeHTTP(w, r)

@@ -47,7 +47,7 @@ func (h *Handlers) Check(ctx context.Context) error {
 		case <-ticks.C:
 		case <-ctx.Done():
 			if err := l.leave(ctx); err != nil {
-				h.Log.Debug("giving up the lease of the checks failed, another front door will take it", "error", err)
+				h.Log.Debug("releasing the lease of the checks failed, another front door will take over when it expires", "error", err)
 			}
 			return nil
 		}
@@ -139,7 +139,7 @@ func (h *Handlers) check(ctx context.Context, x *extension) condition {
 		return localCondition
 	}
 	if h.Engine().Types.BuiltInVersion(x.group, x.version) {
-		return unavailable("BuiltIn", fmt.Sprintf("%s is built in and not handed on to %s", x.groupVersion(), x.service))
+		return unavailable("BuiltIn", fmt.Sprintf("%s is built in and not proxied to %s", x.groupVersion(), x.service))
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkAttempts*checkTimeout)
 	defer cancel()

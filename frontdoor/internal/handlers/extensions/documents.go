@@ -135,7 +135,7 @@ func (x *extension) readResources(ctx context.Context) ([]metav1.APIResource, er
 	}
 	switch {
 	case list.GroupVersion != x.groupVersion():
-		return nil, fmt.Errorf("the document of %s is that of %q", x.groupVersion(), list.GroupVersion)
+		return nil, fmt.Errorf("the document of %s is for %q", x.groupVersion(), list.GroupVersion)
 	case len(list.APIResources) > maxResources:
 		return nil, fmt.Errorf("the document of %s lists more than %d resources", x.groupVersion(), maxResources)
 	}

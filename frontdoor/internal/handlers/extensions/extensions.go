@@ -1,8 +1,7 @@
-// Package extensions serves the group versions that other servers serve: the APIServices
-// with a service. It hands requests on to them, checks whether they are available, and
-// collects their discovery documents. Which of their requests are allowed is decided before, as for
-// every resource; admission is up to the extension. A group version that is built in is
-// never handed on. It serves "Groups and paths" of the specification.
+// Package extensions serves the group versions that other servers serve: the APIServices with a service. It
+// proxies requests to them, checks whether they are available, and collects their discovery documents. Which of
+// their requests are allowed is decided before, as for every resource; admission is up to the extension. A
+// group version that is built in is never proxied. It serves "Groups and paths" of the specification.
 package extensions
 
 import (
@@ -37,7 +36,7 @@ type Config struct {
 	Store      services.Store
 	Source     changes.Source
 	Writes     *writes.Handlers
-	// Connections hand requests on.
+	// Connections proxy requests.
 	Connections *connect.Handlers
 	// Engine returns the currently served types.
 	Engine func() *typesystem.Engine
@@ -111,8 +110,8 @@ func (h *Handlers) learn(registered []registration) {
 	h.signal()
 }
 
-// all returns the extensions, ordered by name. It omits those of built-in group versions,
-// which are not handed on.
+// all returns the extensions, ordered by name. It omits those of built-in group versions, which are not
+// proxied.
 func (h *Handlers) all() []*extension {
 	types := h.Engine().Types
 	found := slices.DeleteFunc(slices.Collect(maps.Values(*h.table.Load())), func(x *extension) bool {

@@ -10,7 +10,7 @@ type metrics struct {
 
 func newMetrics(h *Handlers) *metrics {
 	return &metrics{handlers: h, lost: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "aggregator_unavailable_apiservice_total",
-		Help: "Extensions of the API that this front door has found to be no longer available, by name and reason."}, []string{"name", "reason"})}
+		Help: "How often this front door found an extension of the API to be no longer available, by name and reason."}, []string{"name", "reason"})}
 }
 
 var unavailableNow = prometheus.NewDesc("aggregator_unavailable_apiservice",

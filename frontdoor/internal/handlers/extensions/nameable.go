@@ -19,7 +19,7 @@ func nameable(u services.UserInfo) error {
 			return nil
 		}
 		return &services.Status{Code: http.StatusForbidden, Reason: services.ReasonForbidden, Details: &services.StatusDetails{},
-			Message: fmt.Sprintf("the request is not handed on to an extension: %s %.100q begins or ends with white space or has control characters, and would be another one there", what, value)}
+			Message: fmt.Sprintf("the request is not forwarded to an extension: %s %.100q begins or ends with white space or has control characters, and would be changed in a header", what, value)}
 	}
 	if err := refuse("the user name", u.Name); err != nil {
 		return err

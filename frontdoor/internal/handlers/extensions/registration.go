@@ -19,7 +19,7 @@ const servicePort = 443
 // registration is an APIService.
 type registration struct {
 	name, uid string
-	// local is true for one without a service, which is not handed on.
+	// local is true for one without a service, which is not proxied.
 	local          bool
 	group, version string
 	// groupPriority and versionPriority order groups, and the versions of a group.

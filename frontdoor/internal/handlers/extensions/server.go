@@ -66,9 +66,9 @@ func (k *kept) forget() {
 	}
 }
 
-// serve hands a request on to the extension. It returns Unavailable (503) if the condition
-// of the extension says that it is not available, or if it cannot be reached, and Forbidden (403)
-// for a user whom headers cannot name.
+// serve proxies a request to the extension. It returns Unavailable (503) if the condition of the extension says
+// that it is not available, or if it cannot be reached, and Forbidden (403) for a user whom headers cannot
+// name.
 func (x *extension) serve(w http.ResponseWriter, r *request.Request) error {
 	if err := nameable(r.User); err != nil {
 		return err

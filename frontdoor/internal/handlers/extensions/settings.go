@@ -31,7 +31,7 @@ func (s *Settings) Apply(n *run.Node, c *Config) (err error) {
 	c.Seats = s.seats
 	switch {
 	case (s.certificate == "") != (s.key == ""):
-		return run.Usagef("--proxy-client-cert-file and --proxy-client-key-file need each other")
+		return run.Usagef("--proxy-client-cert-file and --proxy-client-key-file must be used together")
 	case s.certificate == "":
 		return nil
 	}

@@ -24,7 +24,7 @@ type Default struct {
 	AutoUpdate string
 }
 
-// wanted is a Default in a form that can be compared with what is stored.
+// wanted is a Default in a form that can be compared with the stored object.
 type wanted struct {
 	Default
 	kind, name string
@@ -88,7 +88,7 @@ func (k *Keeper) restore(ctx context.Context, w wanted) error {
 		return nil
 	})
 	if err == nil {
-		k.Log.Info("restored a default of fair shares", "kind", w.kind, "name", w.name)
+		k.Log.Info("restored a default FlowSchema or PriorityLevelConfiguration", "kind", w.kind, "name", w.name)
 	}
 	return err
 }

@@ -170,7 +170,7 @@ func (k *Keeper) keep(ctx context.Context) {
 		}
 		pause := rest
 		if err := k.pass(ctx); err != nil && ctx.Err() == nil {
-			k.Log.Warn("keeping FlowSchemas and PriorityLevelConfigurations failed, retrying", "error", err)
+			k.Log.Warn("updating FlowSchemas and PriorityLevelConfigurations failed, retrying", "error", err)
 			k.learn()
 			pause = retries.Next()
 		} else {

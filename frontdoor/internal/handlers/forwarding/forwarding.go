@@ -1,10 +1,9 @@
-// Package forwarding lets front doors that serve different types, while a suite is rolled to
-// another emulated version, serve for each other: it adds the types of the others to the
-// aggregated discovery documents, and hands requests for types that this front door does not
-// serve on to one that does. A request is handed on once. Only built-in types are exchanged:
-// every front door follows the custom ones and the extensions itself.
+// Package forwarding lets front doors that serve different types, while a suite is rolled to another emulated
+// version, serve for each other: it adds the types of the others to the aggregated discovery documents, and
+// hands requests for types that this front door does not serve on to one that does. A request is forwarded
+// once. Only built-in types are exchanged: every front door follows the custom ones and the extensions itself.
 //
-// The front door that the client has asked authenticates and authorizes the request, and ends it
+// The front door of the client authenticates and authorizes the request, and ends it
 // when that no longer holds; the other one authorizes and admits it again.
 // docs/decisions/0063 has the reasons.
 package forwarding
@@ -32,9 +31,9 @@ import (
 )
 
 const (
-	// askAgain is the pause before a front door is asked again that has not answered.
+	// askAgain is the pause before a front door that did not respond is called again.
 	askAgain = 2 * time.Second
-	// avoided is how long a front door is asked last after it could not be reached.
+	// avoided is how long a front door is tried last after it could not be reached.
 	avoided = 5 * time.Second
 	// maxOthers bounds the front doors that are considered.
 	maxOthers = 32
@@ -49,19 +48,19 @@ type Config struct {
 	Peers  *peers.Peers
 	Source changes.Source
 	Store  services.Reader
-	// Connections hand requests on.
+	// Connections proxy requests.
 	Connections *connect.Handlers
 	// Engine returns the currently served types.
 	Engine func() *typesystem.Engine
-	// Off is true for a front door that hands no requests on.
+	// Off is true for a front door that forwards no requests.
 	Off bool
-	// Header is the name of the header of a request that has been handed on.
+	// Header is the name of the header of a forwarded request.
 	Header  string
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 }
 
-// Handlers hand requests on.
+// Handlers forward requests.
 type Handlers struct {
 	Config
 	mirror  *changes.Mirror[records.Announced]
@@ -109,7 +108,7 @@ type answered struct {
 	mu      sync.Mutex
 	groups  []apidiscovery.APIGroupDiscovery // nil until it has answered
 	targets map[request.Target]bool
-	// avoid is when it may be asked before others again.
+	// avoid is when it may be tried before others again.
 	avoid time.Time
 }
 
@@ -178,11 +177,11 @@ func (h *Handlers) askAll(ctx context.Context) bool {
 			if err != nil || len(answer.Served) == 0 {
 				failed.Store(true)
 				h.metrics.unread.WithLabelValues("fetch_discovery").Inc()
-				h.Log.Debug("another front door did not say what it serves, retrying", "host", o.Host, "at", o.At, "error", err)
+				h.Log.Debug("requesting the types of another front door failed, retrying", "host", o.Host, "at", o.At, "error", err)
 				return
 			}
 			o.learn(answer.Served)
-			h.Log.Info("another front door serves other types: requests for them are handed on", "host", o.Host, "at", o.At, "emulated", o.Release)
+			h.Log.Info("another front door serves other types: requests for them are forwarded", "host", o.Host, "at", o.At, "emulated", o.Release)
 			signal(h.changed)
 		})
 	}

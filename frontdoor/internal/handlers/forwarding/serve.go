@@ -29,7 +29,7 @@ func (h *Handlers) Route(r *request.Request) {
 	case r.Forwarded != nil && !served:
 		r.Type, r.Subresource, r.Health = nil, nil, false
 		r.Plain = func(http.ResponseWriter, *request.Request) error {
-			return services.Unavailable("the front door %s does not serve what another one has handed on to it", h.Peers.Host)
+			return services.Unavailable("the front door %s does not serve the type of a forwarded request", h.Peers.Host)
 		}
 	case !ok || served || r.Forwarded != nil || r.Header.Get(h.Header) != "":
 	default:
@@ -71,7 +71,7 @@ func (a *answered) until(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// forward hands a request on. Where no connection to a front door could be opened the next one is asked; a request
+// forward forwards a request. If no connection to a front door can be opened, the next one is tried; a request
 // that may have been sent is never sent again.
 func (h *Handlers) forward(w http.ResponseWriter, r *request.Request, target request.Target) error {
 	body := r.Body
@@ -89,13 +89,13 @@ func (h *Handlers) forward(w http.ResponseWriter, r *request.Request, target req
 		o.mu.Lock()
 		o.avoid = time.Now().Add(avoided)
 		o.mu.Unlock()
-		h.Log.Debug("another front door was not reached", "host", o.Host, "at", o.At, "error", err)
+		h.Log.Debug("another front door could not be reached", "host", o.Host, "at", o.At, "error", err)
 	}
 	h.metrics.failed.WithLabelValues("endpoint_resolution", target.Group, target.Version, target.Resource).Inc()
-	return services.Unavailable("no front door that serves %s was reached, please try again", target.Resource)
+	return services.Unavailable("no front door that serves %s could be reached, please try again", target.Resource)
 }
 
-// attempt hands a request on to one front door. sent is false if none of it can have arrived there.
+// attempt forwards a request to one front door. sent is false if none of it can have arrived there.
 func (h *Handlers) attempt(w http.ResponseWriter, r *request.Request, to *other) (sent bool, err error) {
 	before := r.Request
 	defer func() { r.Request = before }()
@@ -128,8 +128,8 @@ func (h *Handlers) count(t request.Target, err error) {
 	}
 }
 
-// answer is the ResponseWriter of a request that is handed on. The headers that this front door has set
-// are not replaced: the other one has set them too.
+// answer is the ResponseWriter of a forwarded request. The headers that this front door has set are not
+// replaced: the other one has set them too.
 type answer struct {
 	http.ResponseWriter
 	own     http.Header

@@ -58,7 +58,7 @@ func (k versionKeeper) pass(ctx context.Context, e *typesystem.Engine, alive fun
 	return errors.Join(errs...)
 }
 
-// correct updates a StorageVersion, or deletes it if no front door has an entry in it any more.
+// correct updates a StorageVersion, or deletes it if no front door has an entry in it.
 func (k versionKeeper) correct(ctx context.Context, e *typesystem.Engine, t *catalogue.Type, o services.Object, u update) error {
 	object, err := e.DecodeStored(ctx, o, t)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 type Issuer struct {
 	// Name is the issuer in the tokens.
 	Name string
-	// Audiences are those of tokens that are asked for without.
+	// Audiences are the default audiences of requested tokens.
 	Audiences []string
-	// Claim is the name of the claim that says whom a token speaks for.
+	// Claim is the name of the claim with the account and bound objects of a token.
 	Claim string
 	// Lifetimes bounds and extends how long the tokens are valid.
 	Lifetimes Lifetimes
@@ -69,7 +69,7 @@ func (i *Issuer) algorithms() []string {
 	return slices.Compact(names)
 }
 
-// Subject is whom a token speaks for, and what it ends with.
+// Subject is the account of a token, and the objects that it is bound to.
 type Subject struct {
 	Namespace      string `json:"namespace"`
 	ServiceAccount Named  `json:"serviceaccount"`

@@ -46,7 +46,7 @@ func readLifetimes(fs *pflag.FlagSet, log *slog.Logger) (l Lifetimes, err error)
 	}
 	switch {
 	case l.Extend && l.Max < transitional:
-		log.Warn("no token is extended: the maximum is below the lifetime that nodes request", "flag", "--"+maxExpirationFlag, "value", l.Max, "requested", transitional)
+		log.Warn("no token is extended: the maximum is below the lifetime that kubelets request", "flag", "--"+maxExpirationFlag, "value", l.Max, "requested", transitional)
 	case l.Extend && l.Max < extended:
 		log.Warn("extended tokens are valid for longer than the maximum", "flag", "--"+maxExpirationFlag, "value", l.Max, "extended", extended)
 	}

@@ -1,6 +1,6 @@
-// Package legacytokens records when service account tokens in Secrets are used, in a label of the
-// Secret, so that those that nobody uses can be found. Its writes skip authorization and admission.
-// It serves "Authentication" of the specification.
+// Package legacytokens records when service account tokens in Secrets are used, in a label of the Secret, so
+// that unused ones can be found. Its writes skip authorization and admission. It serves "Authentication" of the
+// specification.
 package legacytokens
 
 import (

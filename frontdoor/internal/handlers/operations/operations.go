@@ -127,7 +127,7 @@ func (h *Handlers) endWatch(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	case reply.Err != nil:
-		return services.Unavailable("the front door %s (%s) was asked to close the watch: %v", reply.From.Host, reply.From.At, reply.Err)
+		return services.Unavailable("closing the watch at front door %s (%s): %v", reply.From.Host, reply.From.At, reply.Err)
 	}
 	return write(w, map[string]string{"id": id, "status": "closed"})
 }

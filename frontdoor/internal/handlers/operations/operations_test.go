@@ -70,7 +70,7 @@ func TestProcesses(t *testing.T) {
 	if a, _ := json.Marshal(all["a"].Series); string(a) != `[{"name":"portico_h_seconds","value":7,"count":2,"buckets":[{"le":0.5,"count":1}]},{"name":"portico_x_total","labels":{"a":"b"},"value":3}]` {
 		t.Errorf("a: %s", a)
 	}
-	for service, want := range map[string]string{"b": "does not answer", "c": "answered 500", "d": "no list of metrics", "f": "not resolved"} {
+	for service, want := range map[string]string{"b": "does not respond", "c": "responded with 500", "d": "not a list of metrics", "f": "not be resolved"} {
 		if got := all[service]; !strings.Contains(got.Error, want) {
 			t.Errorf("%s: %+v", service, got)
 		}

@@ -163,7 +163,7 @@ func TestOnlyFrontDoorsAreAsked(t *testing.T) {
 		t.Fatalf("%+v %v", list, err)
 	}
 	got := list.errors()
-	for host, want := range map[string]string{thief.Peers.Host: "does not answer", forger.Peers.Host: "does not answer", "gone": "does not answer",
+	for host, want := range map[string]string{thief.Peers.Host: "does not respond", forger.Peers.Host: "does not respond", "gone": "does not respond",
 		liar.Peers.Host: "another front door", talker.Peers.Host: "more than", "earlier": "its release"} {
 		if !strings.Contains(got[host], want) {
 			t.Errorf("%s: %q, want %q", host, got[host], want)
@@ -187,7 +187,7 @@ func TestASilentFrontDoor(t *testing.T) {
 	s.announce(records.Announced{Instance: "silent", Host: "silent", At: silent.Addr().String()})
 	one.Peers.Timeout = 50 * time.Millisecond
 	var list watchList
-	if err := s.request(one, http.MethodGet, "/watches", &list); err != nil || !strings.Contains(list.errors()["silent"], "does not answer") {
+	if err := s.request(one, http.MethodGet, "/watches", &list); err != nil || !strings.Contains(list.errors()["silent"], "does not respond") {
 		t.Errorf("%+v %v", list, err)
 	}
 }

@@ -125,7 +125,7 @@ func (p *Processes) ask(ctx context.Context, service, address string) []Process 
 	}
 	replicas, err := p.lookup(ctx, host)
 	if err != nil {
-		return []Process{{Service: service, Instance: address, Error: "its name was not resolved"}}
+		return []Process{{Service: service, Instance: address, Error: "its name could not be resolved"}}
 	}
 	replicas = replicas[:min(maxReplicas, len(replicas))]
 	found := make([]Process, len(replicas))
@@ -149,16 +149,16 @@ func (p *Processes) fetch(ctx context.Context, address string) ([]*dto.MetricFam
 	}
 	response, err := p.client.Do(request)
 	if err != nil {
-		return nil, errors.New("it does not answer")
+		return nil, errors.New("it does not respond")
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("it answered %d", response.StatusCode)
+		return nil, fmt.Errorf("it responded with %d", response.StatusCode)
 	}
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	read, err := parser.TextToMetricFamilies(io.LimitReader(response.Body, maxBytes))
 	if err != nil {
-		return nil, errors.New("its answer is no list of metrics")
+		return nil, errors.New("its response is not a list of metrics")
 	}
 	families := make([]*dto.MetricFamily, 0, len(read))
 	for _, family := range read {

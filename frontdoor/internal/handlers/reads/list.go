@@ -99,7 +99,7 @@ func (l *Listing) Pages(ctx context.Context, visit func([]services.Object) error
 }
 
 // Again returns the list for another visit of the same objects after Pages. If there were several
-// pages, they are read again, from the history if the objects have changed; Expired (410) if the store no longer has that.
+// pages, they are read again at the same revision; the error is Expired (410) if that has been compacted.
 func (l *Listing) Again(ctx context.Context) (*Listing, error) {
 	again := &Listing{Meta: l.Meta, store: l.store, query: l.query, page: l.page, single: l.single, first: l.first}
 	if l.single || !l.several {
@@ -111,7 +111,7 @@ func (l *Listing) Again(ctx context.Context) (*Listing, error) {
 	return again, err
 }
 
-// readPage reads a page, with a span of its own in the trace of the request.
+// readPage reads a page, with a separate span in the trace of the request.
 func readPage(ctx context.Context, store services.Reader, query services.ListRequest) (services.Page, error) {
 	ctx, span := tracing.Start(ctx, "read")
 	page, err := store.List(ctx, query)

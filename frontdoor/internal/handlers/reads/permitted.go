@@ -50,7 +50,7 @@ func (x *watching) comparable(ctx context.Context) error {
 		epochs = append(epochs, page.Epoch)
 	}
 	if epochs[0] != epochs[1] {
-		return services.BadRequest("permitted=true: %s have an etcd of their own, so that a watch of them must begin with sendInitialEvents=true", x.r.Type.Key)
+		return services.BadRequest("permitted=true: %s have a separate etcd, so a watch must begin with sendInitialEvents=true", x.r.Type.Key)
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func (x *watching) serve(ctx context.Context) error {
 		return err
 	}
 	if x.expired(x.r, after) {
-		return x.fail(services.Expired("too old resource version: %d (changes are held after %d)", after, x.CustomSince))
+		return x.fail(services.Expired("too old resource version: %d (changes are available after %d)", after, x.CustomSince))
 	}
 	if set := x.r.Permitted; set != nil && !x.options.Synthetic() && !set.Holds(after) {
 		return x.fail(permitted.Changed()) // there may be objects that the client has not listed

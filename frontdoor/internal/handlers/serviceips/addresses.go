@@ -271,7 +271,7 @@ func (a *Assigner) giveBack(ctx context.Context, claims []claim) {
 	defer cancel()
 	for _, c := range claims {
 		if err := a.drop(ctx, c); err != nil {
-			a.Log.WarnContext(ctx, "releasing an address failed, left to the repair", "claim", c.key, "error", err)
+			a.Log.WarnContext(ctx, "releasing an address failed, the repair will retry", "claim", c.key, "error", err)
 		}
 	}
 }

@@ -122,7 +122,7 @@ func (a *Assigner) show(ctx context.Context, of owner, has, left []resource.Key)
 				continue
 			}
 			if err := do(ctx, key.Name, of.parent()); err != nil {
-				a.Log.WarnContext(ctx, "showing an address failed, left to the repair", "address", key.Name, "error", err)
+				a.Log.WarnContext(ctx, "creating or deleting an IPAddress failed, the repair will retry", "address", key.Name, "error", err)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-// Package subresources serves the paths whose body asks for an action and is no state
+// Package subresources serves the paths whose body requests an action and is no state
 // to be kept: binding a pod to a node, evicting a pod, a token for a service account.
 // It decides whether the action may be done now, and does it through package writes. It
 // never reads or writes bodies of resources that are kept. It serves "What the service
@@ -37,7 +37,7 @@ type Handlers struct {
 	Now    func() time.Time
 }
 
-// Of returns what serves the path of a request; nil when it asks for no action.
+// Of returns what serves the path of a request; nil if it is not an action.
 func (h *Handlers) Of(r *request.Request) request.Handler {
 	if r.Type == nil || r.Type.Group != "" {
 		return nil

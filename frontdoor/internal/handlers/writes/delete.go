@@ -63,9 +63,9 @@ func (h *Handlers) Delete(w http.ResponseWriter, r *request.Request) error {
 	return nil
 }
 
-// DeleteCollection deletes the objects that a list with the same parameters returns, each
-// in a deletion of its own, and returns them as listed. Objects that others delete in the meantime are skipped.
-// It holds no more than a page of them: more are read again for the response.
+// DeleteCollection deletes the objects that a list with the same parameters returns, each in a separate
+// deletion, and returns them as listed. Objects that others delete in the meantime are skipped. It holds
+// at most one page of them: if there are more, they are read again for the response.
 func (h *Handlers) DeleteCollection(w http.ResponseWriter, r *request.Request) error {
 	x, err := h.readDeletion(w, r)
 	if err != nil {

@@ -22,9 +22,8 @@ import (
 	"github.com/portico-platform/portico/services/tree"
 )
 
-// An attempt at a write has five steps. Each has a result of its own, which later steps
-// read. A step may modify the tree of the previous result, which no other code reads
-// afterwards; it never modifies current.
+// An attempt at a write has five steps. Each has its own result, which later steps read. A step may modify the
+// tree of the previous result, which no other code reads afterwards; it never modifies current.
 //
 //	current    the stored object                        stored JSON; tree in the request's version
 //	desired    the object that the client requests      tree: the body, or the patched current object
@@ -134,7 +133,7 @@ func (h *Handlers) advance(ctx context.Context, w *writeRequest, c *current) (ou
 	return traced(ctx, "stored", func(ctx context.Context) (stored, error) { return h.commit(ctx, w, c, v) })
 }
 
-// traced takes a step of a write, with a span of its own in the trace of the request.
+// traced runs a step of a write, with a separate span in the trace of the request.
 func traced[Result any](ctx context.Context, name string, take func(context.Context) (Result, error)) (Result, error) {
 	ctx, span := tracing.Start(ctx, name)
 	result, err := take(ctx)

@@ -47,7 +47,7 @@ func (s *fileSettings) check() error {
 	}
 	switch {
 	case s.chainKey != "" && !s.chains():
-		return run.Usagef("--audit-log-chain-key-file: only an --audit-log-path with --audit-log-chain and the format json has a chain")
+		return run.Usagef("--audit-log-chain-key-file: requires --audit-log-path, --audit-log-chain and format json")
 	case s.format != "json" && s.format != "legacy":
 		return run.Usagef("--audit-log-format: %q is neither json nor legacy", s.format)
 	case s.mode != "blocking" && s.mode != "batch":

@@ -98,7 +98,7 @@ func (s *Settings) follow(n *run.Node) (func() *Policy, error) {
 		return nil, nil
 	}
 	failures := prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "apiserver_audit_policy_reload_failures_total", Help: "New contents of --audit-policy-file that were refused.",
+		Name: "apiserver_audit_policy_reload_failures_total", Help: "Invalid new contents of --audit-policy-file.",
 	})
 	n.Metrics.MustRegister(failures)
 	follower, err := openPolicy(s.policyFile, apiVersion(n), n.Log, failures)

@@ -81,7 +81,7 @@ func (im *impersonation) findEach() error {
 }
 
 func tooMany(headers string) error {
-	return limit.Exceeded(limit.Impersonated, services.BadRequest("The %s headers of a request may have %d different values at most", headers, maxEach))
+	return limit.Exceeded(limit.Impersonated, services.BadRequest("The %s headers of a request may have at most %d different values", headers, maxEach))
 }
 
 // distinct returns the values of a list without repetitions, in their order.

@@ -79,7 +79,7 @@ func (t *table) find(a *services.Attributes) *flow {
 	return last
 }
 
-// distinguish returns the user or namespace whose requests are a flow of their own.
+// distinguish returns the user or namespace whose requests form a flow.
 func (f *flow) distinguish(a *services.Attributes) string {
 	switch f.By {
 	case flowcontrol.FlowDistinguisherMethodByUserType:

@@ -37,6 +37,6 @@ func Register(registry *prometheus.Registry, kinds map[string]func() Counts, byt
 // dropped returns the metric of the refused requests of a kind.
 func dropped(kind string, count func() int64) prometheus.Collector {
 	return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "apiserver_dropped_requests_total",
-		Help: "Requests refused because no seat became free in time, or because too many watches are open.", ConstLabels: prometheus.Labels{"request_kind": kind}},
+		Help: "Requests refused because no seat became available in time, or because too many watches are open.", ConstLabels: prometheus.Labels{"request_kind": kind}},
 		func() float64 { return float64(count()) })
 }

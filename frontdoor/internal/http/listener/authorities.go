@@ -56,7 +56,7 @@ func withNames(config *tls.Config, bundles [][]byte) (*tls.Config, error) {
 			found = true
 		}
 		if !found {
-			return nil, errors.New("a file holds no certificate")
+			return nil, errors.New("a file has no certificate")
 		}
 	}
 	named := config.Clone()

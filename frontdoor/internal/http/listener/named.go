@@ -110,7 +110,7 @@ func hostOf(hello *tls.ClientHelloInfo) (string, error) {
 	}
 	local, ok := hello.Conn.LocalAddr().(*net.TCPAddr)
 	if !ok {
-		return "", errors.New("no TCP connection")
+		return "", errors.New("not a TCP connection")
 	}
 	return local.IP.String(), nil
 }

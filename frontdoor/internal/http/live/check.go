@@ -255,6 +255,6 @@ func (q *Requests) end(i *identity, about *question, why *services.Status) {
 	}
 	q.ended.WithLabelValues(strconv.Itoa(int(why.Code))).Add(float64(len(ending)))
 	if len(ending) > 0 {
-		q.config.Log.Info("requests ended that are no longer allowed", "user", user, "requests", len(ending), "code", why.Code)
+		q.config.Log.Info("ended requests that are no longer allowed", "user", user, "requests", len(ending), "code", why.Code)
 	}
 }

@@ -65,7 +65,7 @@ type Pacer struct {
 func New(c Config) *Pacer {
 	p := &Pacer{grace: int64(c.Grace / tick), stall: int64(c.Stall / tick), rate: max(1, c.Rate*int64(tick)/int64(time.Second)), patience: c,
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "apiserver_slow_clients_total",
-			Help: "Requests ended because the client was too slow to send the body or to read the answer."}, []string{"transfer"})}
+			Help: "Requests ended because the client was too slow to send the body or to read the response."}, []string{"transfer"})}
 	p.wake, p.restAfter = make(chan struct{}, 1), restAfter
 	p.list.next, p.list.previous = &p.list, &p.list
 	if c.Metrics != nil {
@@ -282,7 +282,7 @@ func (x *Exchange) End(r *http.Request) {
 	}
 }
 
-// end tells the connection that the rest of the response follows at once.
+// end notifies the connection that the rest of the response follows at once.
 func (x *Exchange) end() {
 	if !x.ending {
 		x.ending = true

@@ -32,7 +32,7 @@ const (
 	mostDecoded = 40 << 20
 )
 
-// weight returns the memory that decoding a body takes besides its bytes.
+// weight returns the additional memory for decoding a body.
 func weight(body []byte) int {
 	if len(body) <= light {
 		return 0
@@ -85,9 +85,8 @@ func (r *Request) Receive(w http.ResponseWriter, memory *inflight.Bytes) {
 	}
 }
 
-// Charge reserves the memory that decoding the body takes besides its bytes: that of a body that is
-// no text, whose parts are not known before. It returns TooManyRequests (429) if the user's requests
-// in flight hold too many bytes.
+// Charge reserves the additional memory for decoding the body: that of a body that is no text, whose parts are
+// not known before. It returns TooManyRequests (429) if the user's requests in flight hold too many bytes.
 func (r *Request) Charge(n int) error {
 	if r.memory == nil {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/portico-platform/portico/services"
 )
 
-// Forwarded is what one front door says to another about a request that it hands on: it has
-// authenticated the caller. Only a request that has arrived on a connection of front doors has it.
+// Forwarded is what one front door sends to another about a request that it forwards: it has authenticated the
+// caller. Only a request that has arrived on a connection of front doors has it.
 type Forwarded struct {
 	// From is the host of the front door that has received the request of the client, and Remote the
 	// address of the client.
@@ -44,7 +44,7 @@ func ReadForwarded(r *http.Request) (*Forwarded, error) {
 	}
 	r.Header.Del(forwardedHeader)
 	if err != nil || f.User.Name == "" || f.Caller.Name == "" {
-		return nil, services.BadRequest("the header %s names no user", forwardedHeader)
+		return nil, services.BadRequest("the header %s has no user", forwardedHeader)
 	}
 	r.RemoteAddr = f.Remote
 	return f, nil
@@ -60,7 +60,7 @@ func (r *Request) Target() (t Target, ok bool) {
 	return Target{p.group, p.version, p.resource, p.subresource}, p.resource != ""
 }
 
-// Handlers returns the handlers of requests of clients and of those that other front doors hand on.
+// Handlers returns the handlers of requests of clients and of those that other front doors forward.
 func Handlers(serve func(http.ResponseWriter, *http.Request, *Forwarded)) (clients, frontDoors http.Handler) {
 	clients = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(w, r, nil) })
 	return clients, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

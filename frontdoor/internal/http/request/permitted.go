@@ -21,7 +21,7 @@ func (r *Request) CheckPermitted() error {
 		return nil
 	}
 	if !r.Type.Namespaced {
-		return services.BadRequest("permitted: Invalid value: \"true\": %s are in no namespace: only a type in namespaces can be listed or watched with it", r.Type.Key)
+		return services.BadRequest("permitted: Invalid value: \"true\": %s are not namespaced", r.Type.Key)
 	}
-	return services.BadRequest("permitted: Invalid value: \"true\": only a list or watch across all namespaces can have it")
+	return services.BadRequest("permitted: Invalid value: \"true\": may only be set for a list or watch across all namespaces")
 }

@@ -56,7 +56,7 @@ type Request struct {
 	// Constraint is the verb that allowed constrained impersonation, such as impersonate:user-info. It is
 	// empty for plain impersonation, and if the user is not impersonated.
 	Constraint string
-	// Forwarded is set for a request that another front door has handed on; nil for others.
+	// Forwarded is set for a request that another front door has forwarded; nil for others.
 	Forwarded *Forwarded
 	// Permitted is what a request with permitted=true may read; nil for others.
 	Permitted *permitted.Set

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// light is the size of a message that is decoded without being weighed, which would take an
-	// eighth of the time of decoding: what it takes is a few megabytes, and its depth is no danger.
-	// Most pods are as small.
+	// light is the size up to which a message is decoded without an estimate of its memory, which would take an
+	// eighth of the time of decoding: what it takes is a few megabytes, and its depth is no danger. Most pods
+	// are as small.
 	light = 4 << 10
 	// heaviest is the limit on what decoding a message takes, in bytes. An empty message in a list
 	// is two bytes, and takes thousands when it is a container.
@@ -27,7 +27,7 @@ const (
 	perNumber = 40
 )
 
-// weight describes what the fields of a message take when they are decoded.
+// weight describes the memory of the decoded fields of a message.
 type weight map[protowire.Number]fieldWeight
 
 type fieldWeight struct {
@@ -36,7 +36,7 @@ type fieldWeight struct {
 	fields weight // nil unless the value is a message
 }
 
-// weigher has the weights of Go types.
+// weigher caches the weights of Go types.
 type weigher map[reflect.Type]weight
 
 // weigh returns the weight of a struct type. Types that contain themselves end at the map that is
@@ -91,7 +91,7 @@ func (all weigher) value(t reflect.Type) weight {
 	return all.weigh(t)
 }
 
-// scale weighs one message.
+// scale computes the weight of one message.
 type scale struct {
 	total int // bytes
 	depth int // of the message that is being weighed

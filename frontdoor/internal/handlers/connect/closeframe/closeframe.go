@@ -19,8 +19,8 @@ const (
 	maxHead = 64 << 10
 	// writeWithin bounds how long the end of a connection waits for its client.
 	writeWithin = time.Second
-	// goingAway is the code of an endpoint that goes away (RFC 6455 section 7.4.1), and
-	// maxReason the longest reason beside it.
+	// goingAway is the code of an endpoint that goes away (RFC 6455 section 7.4.1), and maxReason is the
+	// maximum length of the reason.
 	goingAway = 1001
 	maxReason = 123
 )

@@ -35,7 +35,7 @@ func (t *Transports) Extension(trust Trust) (*http.Transport, error) {
 	if len(trust.Authorities) > 0 {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(trust.Authorities) {
-			return nil, errors.New("spec.caBundle holds no certificate")
+			return nil, errors.New("spec.caBundle has no certificate")
 		}
 	}
 	over := t.transport(config)

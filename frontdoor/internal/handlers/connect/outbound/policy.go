@@ -1,6 +1,6 @@
 // Package outbound connects to addresses that objects of the API name: those of nodes,
 // pods and endpoints. It decides which addresses may be reached, with which certificate,
-// and how long a connection may be silent; never who may ask for it. Such an address is
+// and how long a connection may be silent; never who may request it. Such an address is
 // data that a client has written, so it is checked when it is dialled, after its name
 // has been resolved.
 package outbound

@@ -42,8 +42,8 @@ type Config struct {
 type Transports struct {
 	config Config
 	nodes  *reload.Files[*nodeTransports]
-	// Plain is for pods and endpoints: without a client certificate, and without
-	// verification, since nobody knows who has signed theirs.
+	// Plain is for pods and endpoints: without a client certificate, and without verification, because their
+	// authorities are unknown.
 	Plain *http.Transport
 }
 
@@ -52,7 +52,7 @@ type nodeTransports struct{ verified, unverified *http.Transport }
 // New reads the files for the first time.
 func New(c Config) (*Transports, error) {
 	if (c.Certificate == "") != (c.Key == "") {
-		return nil, errors.New("a client certificate needs both its file and the file of its key")
+		return nil, errors.New("a client certificate needs both a certificate file and a key file")
 	}
 	t := &Transports{config: c}
 	t.Plain = t.transport(&tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}) //nolint:gosec // see Plain
@@ -68,7 +68,7 @@ func New(c Config) (*Transports, error) {
 }
 
 // Node returns the transport to nodes. Only the logs of a container may be read without
-// verification, where the client asks for it.
+// verification, if the client requests it.
 func (t *Transports) Node(verified bool) *http.Transport {
 	if verified {
 		return t.nodes.Get().verified
@@ -94,13 +94,13 @@ func (t *Transports) parse(content [][]byte) (*nodeTransports, error) {
 	} else {
 		verified.RootCAs = x509.NewCertPool()
 		if !verified.RootCAs.AppendCertsFromPEM(content[0]) {
-			return nil, errors.New("the file of the authorities holds no certificate")
+			return nil, errors.New("the CA file has no certificate")
 		}
 	}
 	return &nodeTransports{t.transport(verified), t.transport(unverified)}, nil
 }
 
-// transport speaks HTTP/1.1 only: its connections can be upgraded.
+// transport uses HTTP/1.1 only: its connections can be upgraded.
 func (t *Transports) transport(config *tls.Config) *http.Transport {
 	dialer := &net.Dialer{Timeout: t.config.Timeout, KeepAlive: 30 * time.Second, ControlContext: t.config.Policy.control}
 	return &http.Transport{

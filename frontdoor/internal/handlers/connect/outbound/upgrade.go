@@ -93,7 +93,7 @@ type headerConn struct {
 
 var (
 	errLongHeader = errors.New("the header of the response is too long")
-	errLateHeader = errors.New("the backend did not answer in time")
+	errLateHeader = errors.New("the backend did not respond in time")
 )
 
 func (c *headerConn) Read(b []byte) (int, error) {

@@ -84,8 +84,7 @@ func (d *describer) describe() {
 	}
 }
 
-// watchable reports whether the type has paths of watches of their own, which custom types
-// never had.
+// watchable reports whether the type has separate paths for watches, which custom types never had.
 func (d *describer) watchable() bool { return d.t.Can("watch") && !d.t.Custom }
 
 // own is the kind of the type.

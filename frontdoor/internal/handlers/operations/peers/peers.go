@@ -1,10 +1,10 @@
-// Package peers connects front doors with each other. They find each other by the records that
-// package ownservice keeps, which the API does not serve, and connect to the port that clients
-// use, by mutual TLS with certificates of the suite's authority, in which both must be named
-// frontdoor. There are two protocols: one question and one answer in JSON, for what only one of
-// them knows, and HTTP/1.1, for requests that one hands on to another.
+// Package peers connects front doors with each other. They find each other by the records that package
+// ownservice keeps, which the API does not serve, and connect to the port that clients use, by mutual TLS with
+// certificates of the suite's authority, in which both must be named frontdoor. There are two protocols: one
+// question and one answer in JSON, for what only one of them knows, and HTTP/1.1, for requests that one
+// forwards to another.
 //
-// It decides nothing about users: the front door that a user has asked has authenticated and
+// It decides nothing about users: the front door of the user has authenticated and
 // authorized the request. docs/decisions/0060 and 0063 have the reasons.
 package peers
 
@@ -36,7 +36,7 @@ const (
 	// service is the name that certificates of front doors have.
 	service = "frontdoor"
 	// askTimeout bounds a conversation, maxQuestion and maxAnswer its bytes, and maxAsked how
-	// many front doors are asked for one request.
+	// many front doors are called for one request.
 	askTimeout  = 2 * time.Second
 	maxQuestion = 4 << 10
 	maxAnswer   = 4 << 20
@@ -45,11 +45,11 @@ const (
 
 // Question is what one front door asks another: one of the fields.
 type Question struct {
-	// Watches asks for up to so many watches in progress.
+	// Watches requests up to so many open watches.
 	Watches int `json:"watches,omitempty"`
 	// Close asks to end the watch with this ID.
 	Close string `json:"close,omitempty"`
-	// Served asks for the built-in types that it serves.
+	// Served requests the built-in types that it serves.
 	Served bool `json:"served,omitempty"`
 }
 
@@ -75,8 +75,8 @@ func Digest(served []apidiscovery.APIGroupDiscovery) (string, error) {
 
 // Config configures Peers.
 type Config struct {
-	// Identity is that of the process among those of the suite. Without one this front door asks
-	// nobody and answers nobody.
+	// Identity is that of the process among those of the suite. Without one this front door asks no other front
+	// door and answers none.
 	Identity *peertls.Identity
 	Store    services.Store
 	// Instance and Host are those of this front door, Release is its emulated version, and Served

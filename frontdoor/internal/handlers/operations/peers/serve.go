@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// requests is the name of the protocol (ALPN) of requests that one front door hands on to
-	// another: HTTP/1.1, whose connections can be upgraded.
+	// requests is the name of the protocol (ALPN) of requests that one front door forwards to another:
+	// HTTP/1.1, whose connections can be upgraded.
 	requests = "portico-frontdoor-requests/1"
 	// idleHere is how long a connection without a request is kept. The other side closes it
 	// earlier, after idleThere, so that it sends no request on one that is about to end.
@@ -24,8 +24,8 @@ const (
 	maxIdle, maxHeader = 32, 256 << 10
 )
 
-// errProtocol is the error of a server that does not speak the protocol.
-var errProtocol = errors.New("it does not take requests of other front doors")
+// errProtocol is the error of a server that does not support the protocol.
+var errProtocol = errors.New("it does not accept requests of other front doors")
 
 // Protocols returns the protocols of front doors for the port, none without an identity.
 func (p *Peers) Protocols() map[string]func() *tls.Config {
@@ -38,9 +38,8 @@ func (p *Peers) Protocols() map[string]func() *tls.Config {
 	}
 }
 
-// Serve makes the server of the port serve other front doors beside clients: their questions, and by
-// handler the requests that they hand on. No request of a client reaches handler. Call closeAll when the
-// server has ended.
+// Serve makes the server of the port also serve other front doors: their questions, and by handler the requests
+// that they forward. No request of a client reaches handler. Call closeAll when the server has ended.
 func (p *Peers) Serve(server *http.Server, handler http.Handler) (closeAll func()) {
 	server.Protocols = &http.Protocols{}
 	server.Protocols.SetHTTP1(true)
@@ -56,7 +55,7 @@ func (p *Peers) Serve(server *http.Server, handler http.Handler) (closeAll func(
 	server.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){
 		protocol: func(_ *http.Server, conn *tls.Conn, _ http.Handler) {
 			if err := p.answer(conn); err != nil {
-				p.Log.Debug("a front door was not answered", "remote", conn.RemoteAddr().String(), "error", err)
+				p.Log.Debug("responding to another front door failed", "remote", conn.RemoteAddr().String(), "error", err)
 			}
 		},
 		requests: func(_ *http.Server, conn *tls.Conn, _ http.Handler) {
@@ -74,7 +73,7 @@ func (p *Peers) allowed(conn *tls.Conn) bool {
 	if slices.Contains(names, service) {
 		return true
 	}
-	p.Log.Warn("call refused: only front doors may ask", "caller", names)
+	p.Log.Warn("call refused: only front doors may call", "caller", names)
 	return false
 }
 

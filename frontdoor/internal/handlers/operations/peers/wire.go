@@ -14,17 +14,17 @@ import (
 )
 
 var (
-	errTooMany = fmt.Errorf("it was not asked: no more than %d are", maxAsked)
-	errAlone   = errors.New("it was not asked: this front door has no --peer-cert-file")
-	errEarlier = errors.New("it was not asked: its release answers no other front door")
-	errNowhere = errors.New("it was not asked: it has no address for others (advice: set its --advertise-address)")
-	errSilent  = errors.New("it does not answer")
-	errOther   = errors.New("another front door answers at its address")
-	errLong    = fmt.Errorf("its answer has more than %d bytes", maxAnswer)
+	errTooMany = fmt.Errorf("it was not called: only %d are", maxAsked)
+	errAlone   = errors.New("it was not called: this front door has no --peer-cert-file")
+	errEarlier = errors.New("it was not called: its release does not support it")
+	errNowhere = errors.New("it was not called: it has no address for others (advice: set its --advertise-address)")
+	errSilent  = errors.New("it does not respond")
+	errOther   = errors.New("another front door responds at its address")
+	errLong    = fmt.Errorf("its response has more than %d bytes", maxAnswer)
 )
 
-// Ask asks another front door. The address is that of a record, which only front doors write,
-// and whoever answers there gets the question only with a certificate of a front door.
+// Ask asks another front door. The address is that of a record, which only front doors write, and the server
+// there gets the request only if it has a certificate of a front door.
 func (p *Peers) Ask(ctx context.Context, other records.Announced, q Question) (a Answer, err error) {
 	switch {
 	case p.Identity == nil:
@@ -39,7 +39,7 @@ func (p *Peers) Ask(ctx context.Context, other records.Announced, q Question) (a
 	dialer := tls.Dialer{NetDialer: &net.Dialer{}, Config: p.Identity.ClientConfig(service, protocol)}
 	conn, err := dialer.DialContext(ctx, "tcp", other.At)
 	if err != nil {
-		p.Log.Debug("asking another front door failed", "at", other.At, "error", err)
+		p.Log.Debug("calling another front door failed", "at", other.At, "error", err)
 		return a, errSilent
 	}
 	defer conn.Close()
@@ -52,7 +52,7 @@ func (p *Peers) Ask(ctx context.Context, other records.Announced, q Question) (a
 	}
 	limited := &io.LimitedReader{R: conn, N: maxAnswer}
 	if err := json.NewDecoder(limited).Decode(&a); err != nil {
-		p.Log.Debug("another front door did not answer", "at", other.At, "error", err)
+		p.Log.Debug("another front door did not respond", "at", other.At, "error", err)
 		if limited.N == 0 {
 			return Answer{}, errLong
 		}
@@ -78,7 +78,7 @@ func (p *Peers) answer(conn *tls.Conn) error {
 		return err
 	}
 	if q.Close != "" {
-		p.Log.Info("asked by another front door to close a watch", "id", q.Close)
+		p.Log.Info("closing a watch for another front door", "id", q.Close)
 	}
 	if err := json.NewEncoder(conn).Encode(p.Answer(q)); err != nil {
 		return err

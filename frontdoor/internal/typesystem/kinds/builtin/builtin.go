@@ -1,6 +1,5 @@
-// Package builtin joins the files of package kinds with the Go functions that they refer
-// to. It has no logic of its own. It serves "Resources and their fields" of the
-// specification.
+// Package builtin joins the files of package kinds with the Go functions that they refer to. It has no logic.
+// It serves "Resources and their fields" of the specification.
 package builtin
 
 import (

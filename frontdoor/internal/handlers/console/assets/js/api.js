@@ -3,7 +3,7 @@
 // StatusError is a Status that the API answered.
 export class StatusError extends Error {
   constructor(status, code) {
-    super(status.message || `The server answered ${code}.`);
+    super(status.message || `The server responded with ${code}.`);
     this.code = code;
     this.reason = status.reason;
     this.causes = status.details?.causes ?? [];

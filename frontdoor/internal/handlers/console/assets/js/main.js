@@ -116,7 +116,7 @@ async function show() {
       mark(listHref(type).slice(2));
       await objectView(view, type, parts[4] === '-' ? '' : parts[4], parts[5]);
     } else {
-      main.replaceChildren(h('h1', {}, 'Not found'), note(`There is no page ${location.hash}, or no such type that you may discover.`, 'warn'));
+      main.replaceChildren(h('h1', {}, 'Not found'), note(`Page ${location.hash} does not exist, or its type is not visible to you.`, 'warn'));
     }
   } catch (err) {
     if (!signal.aborted) failed(main, err);

@@ -56,7 +56,7 @@ function verdicts(processes) {
     ['Calls', bar],
     ...kindsOfVerdict.map(([verdict]) => [verdict, (e) => (e.calls[verdict] ?? 0).toLocaleString(), true]),
     ['Mean time', (e) => (e.count ? `${(1000 * e.seconds / e.count).toFixed(1)} ms` : '–'), true],
-  ], [...of.values()].sort((a, b) => (a.name < b.name ? -1 : 1)), 'No service has been asked.');
+  ], [...of.values()].sort((a, b) => (a.name < b.name ? -1 : 1)), 'No service has been called.');
 }
 
 function bar(e) {

@@ -6,12 +6,12 @@ import { recentRequests } from './audit.js';
 export async function deprecatedView({ main, signal }) {
   main.replaceChildren(h('div', { class: 'bar' }, h('h1', {}, 'Deprecated APIs')));
   const used = (await readMetrics('/metrics', signal)).get('apiserver_requested_deprecated_apis') ?? [];
-  main.append(h('h2', {}, 'Requested since this front door has started'), table('Deprecated APIs', [
+  main.append(h('h2', {}, 'Requested since this front door started'), table('Deprecated APIs', [
     ['Group version', (s) => `${s.labels.group ? `${s.labels.group}/` : ''}${s.labels.version}`],
     ['Resource', (s) => s.labels.resource + (s.labels.subresource ? `/${s.labels.subresource}` : '')],
     ['Removed in', (s) => s.labels.removed_release || '–'],
   ], used.filter((s) => s.value > 0), 'No client has requested a deprecated API.'));
-  const section = h('section', {}, h('h2', {}, 'By whom, in the last requests'));
+  const section = h('section', {}, h('h2', {}, 'Users in the last requests'));
   main.append(section);
   try {
     const by = new Map();

@@ -74,7 +74,7 @@ async function readAll(path, options, signal, put, grid, said) {
       put(row, false, columns);
       seen.add(idOf(row.object.metadata));
     }
-    if (!columns) said.replaceChildren(note('The server sends no Table of this type.', 'warn'));
+    if (!columns) said.replaceChildren(note('The server returns no Table for this type.', 'warn'));
     next = list.metadata?.continue;
     if (next) continue;
     for (const id of grid.rows.keys()) if (!seen.has(id)) grid.delete(id);

@@ -86,7 +86,7 @@ async function yamlTab(o) {
     try {
       const object = await (await request(`${o.path}?${query}`, { method: 'PUT', type: 'application/yaml', body: area.value, signal: o.tab })).json();
       if (dry) {
-        said.replaceChildren(note('This would be accepted. It would change:'), diffView(base.text, shown(object)));
+        said.replaceChildren(note('The request would be accepted. Changes:'), diffView(base.text, shown(object)));
         return;
       }
       area.value = base.text; // is no longer an edit
@@ -103,14 +103,14 @@ async function yamlTab(o) {
     remember(o, newest);
     const keep = () => {
       area.value = area.value.replace(/^( {2}resourceVersion: ).*$/m, `$1"${newest.metadata.resourceVersion}"`);
-      said.replaceChildren(note('Your text now replaces that change when you save it. Check shows how.', 'warn'));
+      said.replaceChildren(note('Saving will overwrite that change. Check shows the difference.', 'warn'));
       edited();
     };
-    return h('div', {}, h('p', {}, 'Somebody else has changed this object since you began:'), diffView(base.text, shown(newest)),
-      h('div', { class: 'bar' }, h('button', { type: 'button', onclick: keep }, 'Keep my text, on top of it')));
+    return h('div', {}, h('p', {}, 'Another client has changed this object since you started editing:'), diffView(base.text, shown(newest)),
+      h('div', { class: 'bar' }, h('button', { type: 'button', onclick: keep }, 'Keep my text and overwrite the change')));
   };
   o.changed = () => {
-    if (dirty()) said.replaceChildren(note('This object has changed while you edit it.', 'warn')); else load();
+    if (dirty()) said.replaceChildren(note('This object has changed since you started editing.', 'warn')); else load();
     edited();
   };
   o.tab.addEventListener('abort', () => { o.changed = undefined; });

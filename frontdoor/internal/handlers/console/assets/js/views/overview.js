@@ -7,7 +7,7 @@ const pace = 3000;
 
 export async function overviewView({ main, signal }) {
   const health = h('div', { class: 'cards' }), numbers = h('div', { class: 'cards' }), said = h('div');
-  main.replaceChildren(h('div', { class: 'bar' }, h('h1', {}, 'Overview')), said, h('h2', {}, 'Health'), health, h('h2', {}, 'Numbers of this front door’s process'), numbers);
+  main.replaceChildren(h('div', { class: 'bar' }, h('h1', {}, 'Overview')), said, h('h2', {}, 'Health'), health, h('h2', {}, 'Metrics of this front door’s process'), numbers);
   let before, at;
   const update = async () => {
     try {

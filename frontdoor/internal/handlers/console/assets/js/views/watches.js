@@ -8,7 +8,7 @@ export async function watchesView({ main, signal }) {
   const said = h('div'), missing = h('div'), list = h('div'), state = h('span', { class: 'quiet', role: 'status' });
   main.replaceChildren(h('div', { class: 'bar' }, h('h1', {}, 'Watches'), state), said, missing, list);
   const close = async (w) => {
-    if (!await ask('Close this watch?', h('p', {}, `${w.user} follows ${w.resource}. Its client may begin again.`), ['Cancel', ''], ['Close the watch', 'yes', 'danger'])) return;
+    if (!await ask('Close this watch?', h('p', {}, `${w.user} follows ${w.resource}. The client may watch again.`), ['Cancel', ''], ['Close the watch', 'yes', 'danger'])) return;
     try {
       await request(`/debug/portico/v1/watches/${encodeURIComponent(w.id)}`, { method: 'DELETE', signal });
       said.replaceChildren(note('Closed.'));
@@ -32,7 +32,7 @@ export async function watchesView({ main, signal }) {
       ['Revision', (w) => w.revision || '–', true], ['Behind', (w) => (w.revision ? newest - w.revision : '–'), true],
       ['Stalled', (w) => (w.stalledSeconds >= 1 ? h('span', { class: 'warn' }, `${Math.round(w.stalledSeconds)} s`) : ''), true],
       ['', (w) => h('button', { type: 'button', 'aria-label': `Close the watch of ${w.user}`, onclick: () => close(w) }, 'Close')],
-    ], items, 'Nobody watches anything.'));
+    ], items, 'There are no watches.'));
   };
   await update();
   const timer = setInterval(() => { if (!document.hidden && !document.querySelector('dialog[open]')) update().catch(() => {}); }, pace);
