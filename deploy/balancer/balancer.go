@@ -227,7 +227,7 @@ func (b *balancer) forward(client net.Conn) {
 		b.leave(d)
 		tried = append(tried, d)
 	}
-	b.log.Debug("no front door takes a connection")
+	b.log.Debug("no front door accepts a connection")
 }
 
 // join copies in both directions until both ends are closed, or one fails.

@@ -54,7 +54,7 @@ func start(ctx context.Context, n *run.Node) error {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(content) {
-		return run.Usagef("--ca-file: %s holds no certificate", file)
+		return run.Usagef("--ca-file: %s has no certificate", file)
 	}
 	name, _ := n.Flags.GetString("server-name")
 	b := newBalancer(n.Log, func(ctx context.Context) ([]string, error) { return resolve(ctx, to) }, &tls.Config{RootCAs: roots, ServerName: name, MinVersion: tls.VersionTLS12})

@@ -199,7 +199,7 @@ func (p *patient) testExpired(t *testing.T) {
 func (p *patient) testStopped(t *testing.T) {
 	p.processes["authz"].stop(t)
 	p.mustFind(t, "process", p.pages["authz"])
-	p.mustFind(t, "peers", p.pages["admission"]+" authz is not reached")
+	p.mustFind(t, "peers", p.pages["admission"]+" authz cannot be reached")
 }
 
 func (p *patient) testStoppedEtcd(t *testing.T) {

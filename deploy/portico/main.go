@@ -52,7 +52,7 @@ var commands = map[string]func(ctx context.Context, args []string, out, errs io.
 	"restore":   named("restore", backup.Main),
 }
 
-// local adapts a command that calls nobody.
+// local adapts a command that makes no network calls.
 func local(command func(args []string, out, errs io.Writer) int) func(context.Context, []string, io.Writer, io.Writer) int {
 	return func(_ context.Context, args []string, out, errs io.Writer) int { return command(args, out, errs) }
 }
@@ -72,9 +72,9 @@ func app(args []string) run.App {
 		Name: "portico",
 		About: "A cluster API service: typed resources over HTTPS, stored in etcd, watched over NATS. " +
 			"This is the whole suite in one process, with embedded etcd and NATS; --etcd-servers and --nats-url " +
-			"name an etcd cluster and NATS servers to use instead. The command pki creates the certificates " +
-			"of a suite of separate processes, backup and restore save and restore the stored objects, doctor examines a running suite, " +
-			"admission new writes the project of an admission service, envtest makes the programs of test suites, audit verify verifies an audit log, who-can, certs and others are tools for a running suite: portico who-can --help, portico pki --help, portico backup --help, portico doctor --help, portico admission --help, portico audit --help.",
+			"select an etcd cluster and NATS servers instead.  The command pki creates the certificates " +
+			"of a suite of separate processes, backup and restore save and restore the stored objects, doctor checks a running suite, " +
+			"admission new creates the project of an admission service, envtest creates the programs for test suites, and audit verify verifies an audit log; who-can, certs and others are tools for a running suite: portico who-can --help, portico pki --help, portico backup --help, portico doctor --help, portico admission --help, portico audit --help.",
 		Services: services,
 	}
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const manual = `portico admission helps to write admission services.
+const manual = `portico admission creates admission services.
 
-  portico admission new NAME [flags]  write the project of a new service to a new folder
+  portico admission new NAME [flags]  create the project of a new service
 
 Exit status: 0 success, 1 failure, 2 usage error.
-See docs/admission-protocol.md for what an admission service is.
+See docs/admission-services.md.
 `
 
 // errUsage marks usage errors.
@@ -59,7 +59,7 @@ func command(args []string, out io.Writer) error {
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&p.Dir, "dir", "", "`folder` of the project, which must not exist; default: ./NAME")
 	flags.StringVar(&p.Module, "module", "", "`path` of its Go module; default: example.com/NAME")
-	flags.StringVar(&p.Source, "source", "", "`folder` of a checkout of Portico from which the project takes the SDK; default: the one around the current folder or around this program")
+	flags.StringVar(&p.Source, "source", "", "`folder` of a checkout of Portico whose SDK the project uses; default: the one that contains the current folder or this program")
 	flags.StringVar(&p.Version, "sdk-version", "", "`version` of the SDK, such as v1.2.3, instead of --source")
 	switch err := flags.Parse(args[1:]); {
 	case errors.Is(err, pflag.ErrHelp):

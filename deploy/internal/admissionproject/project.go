@@ -20,7 +20,7 @@ var templates embed.FS
 const (
 	// sdkModule is the file of a checkout that shows where the SDK is.
 	sdkModule = "admission/sdk/go.mod"
-	// unpublished is the version that a replacement stands for.
+	// unpublished is the version that is replaced.
 	unpublished = "v0.0.0"
 )
 
@@ -51,7 +51,7 @@ func (p *project) complete() error {
 	}
 	if p.Version != "" {
 		if p.Source != "" {
-			return usagef("--source and --sdk-version exclude each other")
+			return usagef("--source and --sdk-version cannot be used together")
 		}
 		if !release.MatchString(p.Version) {
 			return usagef("--sdk-version: %q is not a version such as v1.2.3", p.Version)
@@ -77,7 +77,7 @@ func (p *project) findSource() error {
 		}
 	}
 	if p.Source == "" {
-		return usagef("no checkout of Portico around the current folder or this program: give --source or --sdk-version")
+		return usagef("no checkout of Portico contains the current folder or this program: specify --source or --sdk-version")
 	}
 	source, err := filepath.Abs(p.Source)
 	if err != nil {
@@ -100,7 +100,7 @@ func (p *project) write() (err error) {
 	}
 	if err := os.Mkdir(p.Dir, 0o755); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("%s exists, and is not overwritten", p.Dir)
+			return fmt.Errorf("%s already exists", p.Dir)
 		}
 		return fmt.Errorf("--dir: %w", err)
 	}

@@ -66,7 +66,7 @@ func TestTheFolderOfTheProjectIsNew(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"mine", "empty"} {
-		if status, out := call(t, dir, "new", name, "--source="+source); status != 1 || !strings.Contains(out, name+" exists, and is not overwritten") {
+		if status, out := call(t, dir, "new", name, "--source="+source); status != 1 || !strings.Contains(out, name+" already exists") {
 			t.Errorf("exit status %d: %s", status, out)
 		}
 	}
@@ -144,7 +144,7 @@ func TestWrongCalls(t *testing.T) {
 		"unknown flag":                     {"new", "a", "--other"},
 		"--module":                         {"new", "a", "--module=a b"},
 		`--module: "a\n`:                   {"new", "a", "--module=a\nreplace x => y"},
-		"exclude each other":               {"new", "a", "--source=" + source, "--sdk-version=v1.2.3"},
+		"cannot be used together":          {"new", "a", "--source=" + source, "--sdk-version=v1.2.3"},
 		`--sdk-version: "1"`:               {"new", "a", "--sdk-version=1"},
 		"is not a checkout of Portico":     {"new", "a", "--source=" + dir},
 		"no checkout of Portico":           {"new", "a"},

@@ -22,10 +22,10 @@ const (
 
 const usage = `portico audit verify [flags] FILE...
 
-Verifies that no line of an audit log was edited, removed or moved. Name all its files, in any order: the
-one of --audit-log-path, and those that were rotated, compressed ones too. Old files that were deleted may be missing.
+Verifies that no line of an audit log was edited, removed or moved. Specify all its files, in any order: the
+file of --audit-log-path and all rotated ones, also compressed. The oldest files may be missing.
 
-Exit status 0: the log is whole. 1: it is not. 2: a file cannot be read, or the command is wrong.
+Exit status: 0 the log is intact, 1 it is not, 2 a file cannot be read, or usage error.
 
 `
 
@@ -91,12 +91,12 @@ func verify(paths []string, keyFile, expected string, out io.Writer) (bool, erro
 	whole := len(r.Problems) == 0
 	for _, link := range least {
 		if r.Last.N < link.N || r.Last.N == link.N && r.Last != link {
-			_, _ = fmt.Fprintf(out, "the log ends with line %d, and line %d was written: lines at the end are missing\n", r.Last.N, link.N)
+			_, _ = fmt.Fprintf(out, "the log ends with line %d, but line %d was written: lines at the end are missing\n", r.Last.N, link.N)
 			whole = false
 		}
 	}
 	if !known {
-		_, _ = fmt.Fprintln(out, "there is no .head file beside any of the files: lines that are missing at the end are not found")
+		_, _ = fmt.Fprintln(out, "no .head file found: missing lines at the end cannot be detected")
 	}
 	_, _ = fmt.Fprintf(out, "%d lines, from %d to %d, problems: %d, link: %s\n", r.Lines, r.First.N, r.Last.N, len(r.Problems), r.Last)
 	return whole, nil

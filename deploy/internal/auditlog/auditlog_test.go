@@ -39,7 +39,7 @@ func TestVerify(t *testing.T) {
 	}{
 		"whole":           {log.String(), []string{"verify", "--key-file", key, path}, 0, "5 lines, from 1 to 5, problems: 0, link: " + head.Link().String()},
 		"as expected":     {log.String(), []string{"verify", "--key-file", key, "--expect", head.Link().String(), path}, 0, "problems: 0"},
-		"without the key": {log.String(), []string{"verify", path}, 1, "audit.log:1: line 1 or the one before it was edited, or the key is another one"},
+		"without the key": {log.String(), []string{"verify", path}, 1, "audit.log:1: line 1 or the previous one was edited, or another key was used"},
 		"edited":          {strings.Replace(log.String(), "3", "8", 1), []string{"verify", "--key-file", key, path}, 1, "problems: "},
 		"truncated":       {log.String()[:strings.LastIndex(log.String(), `{"n":3`)], []string{"verify", "--key-file", key, path}, 1, "line 3, and line 5 was written: lines at the end are missing"},
 		"all removed":     {"", []string{"verify", "--key-file", key, path}, 1, "line 0, and line 5 was written"},

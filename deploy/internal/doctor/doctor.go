@@ -18,12 +18,12 @@ import (
 	"github.com/portico-platform/portico/services/kit/etcd"
 )
 
-const manual = `portico doctor examines a running suite, and says for everything that is wrong what to do.
+const manual = `portico doctor checks a running suite and prints advice for each problem.
 
   portico doctor [flags]
 
-Each flag adds checks; give as many as there are. Nothing is changed.
-Exit status: 0 no failure was found, perhaps warnings, 1 something fails, 2 called in a wrong way.
+Each flag adds checks; specify as many as possible. Nothing is changed.
+Exit status: 0 no failure, perhaps warnings, 1 a failure, 2 usage error.
 docs/operations/doctor.md lists the checks.
 `
 
@@ -103,7 +103,7 @@ func Main(ctx context.Context, args []string, out, errs io.Writer) int {
 func (e *examination) command(ctx context.Context, args []string, out io.Writer) error {
 	flags := pflag.NewFlagSet("doctor", pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	kubeconfig := flags.String("kubeconfig", "", "`file` that says where a front door is and who asks")
+	kubeconfig := flags.String("kubeconfig", "", "kubeconfig `file` of the front door and the user")
 	processes := flags.StringSlice("status-addresses", nil, "comma-separated status `addresses` (host:port) of all processes of the suite")
 	identities := flags.String("pki", "", "`folder` of portico pki")
 	bus := flags.String("nats-url", "", "comma-separated `URLs` of the NATS servers; the users are those of --pki")
@@ -125,9 +125,9 @@ func (e *examination) command(ctx context.Context, args []string, out io.Writer)
 	case *output != "text" && *output != "json":
 		return fmt.Errorf("%w: --output: %q is neither text nor json", errUsage, *output)
 	case *bus != "" && *identities == "":
-		return fmt.Errorf("%w: --nats-url needs --pki, where the users of NATS are", errUsage)
+		return fmt.Errorf("%w: --nats-url needs --pki, which has the users of NATS", errUsage)
 	case *kubeconfig == "" && *identities == "" && len(*processes)+len(clusters) == 0:
-		return fmt.Errorf("%w: nothing to examine: give --kubeconfig, --status-addresses, --etcd-servers or --pki", errUsage)
+		return fmt.Errorf("%w: nothing to check: specify --kubeconfig, --status-addresses, --etcd-servers or --pki", errUsage)
 	}
 	if *kubeconfig != "" {
 		if err := e.frontDoor(ctx, *kubeconfig); err != nil {

@@ -75,7 +75,7 @@ func initialized(t *testing.T) string {
 func TestIdentities(t *testing.T) {
 	day := 24 * time.Hour
 	for want, spoil := range map[string]func(t *testing.T, dir string, e *examination){
-		"certificates are good": func(*testing.T, string, *examination) {},
+		"certificates are valid": func(*testing.T, string, *examination) {},
 		"WARN": func(_ *testing.T, _ string, e *examination) {
 			e.now = func() time.Time { return time.Now().Add(90 * day) }
 		},
@@ -93,17 +93,17 @@ func TestIdentities(t *testing.T) {
 			content, err := os.ReadFile(filepath.Join(initialized(t), "store/peer.crt"))
 			change(t, err, os.WriteFile(filepath.Join(dir, "store/peer.crt"), content, 0o600))
 		},
-		"holds no certificate": func(t *testing.T, dir string, _ *examination) {
+		"has no certificate": func(t *testing.T, dir string, _ *examination) {
 			change(t, os.WriteFile(filepath.Join(dir, "store/peer.crt"), []byte("garbage"), 0o600))
 		},
-		"no authorities in it": func(t *testing.T, dir string, _ *examination) {
+		"it has no authorities": func(t *testing.T, dir string, _ *examination) {
 			change(t, os.RemoveAll(filepath.Join(dir, "authorities")))
 		},
 	} {
 		dir, e := initialized(t), &examination{now: time.Now}
 		spoil(t, dir, e)
 		e.identities(dir)
-		if got := e.found("pki"); !strings.Contains(got, want) || (e.worst() == OK) != (want == "certificates are good") {
+		if got := e.found("pki"); !strings.Contains(got, want) || (e.worst() == OK) != (want == "certificates are valid") {
 			t.Errorf("%s: found %s", want, got)
 		}
 	}
@@ -149,7 +149,7 @@ func startNATS(t *testing.T, dir string, edit func(string) string) string {
 // TestBus examines a NATS server with the permissions that are made, and with wrong ones.
 func TestBus(t *testing.T) {
 	for want, edit := range map[string]func(string) string{
-		"OK watch-hub: may do what it should": func(s string) string { return s },
+		"OK watch-hub: has exactly the expected permissions": func(s string) string { return s },
 		"FAIL authz: may publish changes": func(s string) string {
 			return strings.Replace(s, `reader: { publish: { deny: ">" }`, `reader: { publish: { allow: ">" }`, 1)
 		},
@@ -187,7 +187,7 @@ func TestPages(t *testing.T) {
 		"FAIL overrides: events, main (":        metrics + "portico_store_mirror_revision{etcd=\"main\"} 5000\nportico_store_mirror_revision{etcd=\"events\"} 9000\n",
 		"etcd events has raised an alarm":       metrics + "portico_store_etcd_alarms{etcd=\"main\"} 0\nportico_store_etcd_alarms{etcd=\"events\"} 1\n",
 		"mirror_revision events is 1999 behind": "portico_watchhub_publishes 1\n" + ofTwo("watchhub_revision", 9000, 7000) + ofTwo("store_mirror_revision", 9000, 5001),
-		"were refused in the last minutes":      metrics + "portico_changes_alarm 1\n",
+		"were rejected in the last minutes":     metrics + "portico_changes_alarm 1\n",
 		"uses 97 % of its quota":                metrics + "portico_etcd_quota_bytes 100\nportico_etcd_database_used_bytes 97\n",
 		"3 calls of /x were refused":            metrics + "# TYPE portico_rpc_server_seconds histogram\nportico_rpc_server_seconds_bucket{method=\"/x\",code=\"PermissionDenied\",le=\"+Inf\"} 3\nportico_rpc_server_seconds_sum{method=\"/x\",code=\"PermissionDenied\"} 1\nportico_rpc_server_seconds_count{method=\"/x\",code=\"PermissionDenied\"} 3\n",
 	} {

@@ -58,7 +58,7 @@ func (e *examination) etcd(ctx context.Context, c etcdCluster) {
 	for _, server := range c.servers {
 		state, err := member(ctx, server, c.security)
 		if err != nil {
-			e.bad(Finding{Fail, "etcd", c.subject(server), err.Error(), "see whether this member runs, and whether its certificate and the one shown to it are good"})
+			e.bad(Finding{Fail, "etcd", c.subject(server), err.Error(), "check that this member runs, and that its certificate and the client certificate are valid"})
 			continue
 		}
 		states[server] = state
@@ -73,14 +73,14 @@ func (e *examination) etcd(ctx context.Context, c etcdCluster) {
 		newest = max(newest, s.RaftAppliedIndex)
 	}
 	if len(leaders) > 1 {
-		e.bad(Finding{Warn, "etcd", c.subject("members"), "they do not agree about their leader", "ask again; if it stays, see whether they reach each other"})
+		e.bad(Finding{Warn, "etcd", c.subject("members"), "they do not agree on the leader", "run the doctor again; if this persists, check that the members reach each other"})
 	}
 	if len(versions) > 1 {
-		e.bad(Finding{Warn, "etcd", c.subject("members"), "they are of different versions", "finish the upgrade of etcd"})
+		e.bad(Finding{Warn, "etcd", c.subject("members"), "they have different versions", "finish the upgrade of etcd"})
 	}
 	for server, s := range states {
 		if newest-s.RaftAppliedIndex > behind {
-			e.bad(Finding{Warn, "etcd", c.subject(server), fmt.Sprintf("%d entries behind the others", newest-s.RaftAppliedIndex), "look at its disk and the network to the leader"})
+			e.bad(Finding{Warn, "etcd", c.subject(server), fmt.Sprintf("%d entries behind the others", newest-s.RaftAppliedIndex), "check its disk and the network to the leader"})
 		}
 	}
 }
@@ -108,13 +108,13 @@ func (e *examination) member(subject string, s *clientv3.StatusResponse) {
 		case strings.Contains(alarm, etcdserverpb.AlarmType_NOSPACE.String()):
 			advice = "delete objects, compact, defragment and disarm: docs/storage.md"
 		case strings.Contains(alarm, etcdserverpb.AlarmType_CORRUPT.String()):
-			advice = "members differ: replace the one that is wrong, or restore a backup: docs/operations/backup.md"
+			advice = "members differ: replace the corrupt one, or restore a backup: docs/operations/backup.md"
 		}
 		e.bad(Finding{Fail, "etcd", subject, "alarm: " + alarm, advice})
 	}
 	switch {
 	case s.Leader == 0:
-		e.bad(Finding{Fail, "etcd", subject, "has no leader", "see whether most members run and reach each other"})
+		e.bad(Finding{Fail, "etcd", subject, "has no leader", "check that a majority of the members run and reach each other"})
 	case s.IsLearner:
 		e.bad(Finding{Warn, "etcd", subject, "is a learner", "promote it once it has caught up"})
 	case len(s.Errors) == 0:
@@ -124,7 +124,7 @@ func (e *examination) member(subject string, s *clientv3.StatusResponse) {
 		// The quota bounds the file, also the part of it that is free until etcd is defragmented.
 		advice := "delete objects, or raise etcd's --quota-backend-bytes"
 		if s.DbSizeInUse < s.DbSize/2 {
-			advice = "most of it is free: defragment the member, one after the other"
+			advice = "most of it is free: defragment the members, one after the other"
 		}
 		e.room(subject, float64(s.DbSize)/float64(s.DbSizeQuota), advice)
 	}

@@ -68,7 +68,7 @@ func (e *examination) serving(ctx context.Context, server *url.URL, config *rest
 	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, ServerName: name}} //nolint:gosec // see above
 	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
-		e.bad(Finding{Fail, check, address, err.Error(), "see whether a front door runs there and the network leads to it"})
+		e.bad(Finding{Fail, check, address, err.Error(), "check that a front door runs there and can be reached"})
 		return false
 	}
 	defer conn.Close()
@@ -79,29 +79,29 @@ func (e *examination) serving(ctx context.Context, server *url.URL, config *rest
 		between.AddCert(c)
 	}
 	if _, err := shown[0].Verify(x509.VerifyOptions{DNSName: name, Roots: roots, Intermediates: between, CurrentTime: e.now()}); err != nil {
-		e.bad(Finding{Fail, check, address, err.Error(), "renew the serving certificate with the names that clients use, or give clients the authority that signs it"})
+		e.bad(Finding{Fail, check, address, err.Error(), "renew the serving certificate with the names that clients use, or configure clients with its authority"})
 		return false
 	}
 	if left := shown[0].NotAfter.Sub(e.now()); left < soon {
 		e.bad(Finding{Warn, check, address, fmt.Sprintf("the certificate expires in %v", left.Round(time.Minute)), "renew the serving certificate"})
 		return true
 	}
-	e.ok(check, address, "the certificate is good for %s until %s", name, shown[0].NotAfter.UTC().Format(time.DateOnly))
+	e.ok(check, address, "the certificate is valid for %s until %s", name, shown[0].NotAfter.UTC().Format(time.DateOnly))
 	return true
 }
 
-// ready asks for readiness, and looks at the clock meanwhile.
+// ready requests readiness, and compares the clocks.
 func (e *examination) ready(ctx context.Context, client *http.Client, server string) {
 	before := e.now()
 	code, body, header, err := fetch(ctx, client, server+"/readyz?verbose")
 	after := e.now()
 	if err != nil {
-		e.bad(Finding{Fail, "ready", server, err.Error(), "see whether a front door runs there and the network leads to it"})
+		e.bad(Finding{Fail, "ready", server, err.Error(), "check that a front door runs there and can be reached"})
 		return
 	}
 	e.clock(server, header, before, after)
 	if code != http.StatusOK {
-		e.bad(Finding{Fail, "ready", server, "not ready: " + failedChecks(body), "its log says why a check fails"})
+		e.bad(Finding{Fail, "ready", server, "not ready: " + failedChecks(body), "its log has the reason of the failed check"})
 		return
 	}
 	e.ok("ready", server, "ready")
@@ -112,13 +112,13 @@ func (e *examination) may(ctx context.Context, client *http.Client, server strin
 	code, _, _, err := fetch(ctx, client, server+"/api/v1/namespaces?limit=1")
 	switch {
 	case err != nil:
-		e.bad(Finding{Fail, "request", server, err.Error(), "see the log of the front door"})
+		e.bad(Finding{Fail, "request", server, err.Error(), "check the log of the front door"})
 	case code == http.StatusUnauthorized:
 		e.bad(Finding{Fail, "request", server, "401: the user of the kubeconfig is not known", "copy the administrator's kubeconfig again; its certificate may have expired"})
 	case code != http.StatusOK && code != http.StatusForbidden:
-		e.bad(Finding{Fail, "request", server, fmt.Sprintf("a list of namespaces is answered with %d", code), "see the log of the front door"})
+		e.bad(Finding{Fail, "request", server, fmt.Sprintf("a list of namespaces gets %d", code), "check the log of the front door"})
 	default:
-		e.ok("request", server, "a request is answered with %d", code)
+		e.ok("request", server, "a request gets %d", code)
 	}
 }
 
@@ -143,11 +143,11 @@ func (e *examination) clock(subject string, header http.Header, before, after ti
 	case skew > 2*time.Second:
 		e.bad(f)
 	default:
-		e.ok("clock", subject, "as the clock here")
+		e.ok("clock", subject, "equal to the local clock")
 	}
 }
 
-// fetch asks for a page.
+// fetch requests a page.
 func fetch(ctx context.Context, client *http.Client, address string) (code int, body string, header http.Header, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -176,7 +176,7 @@ func failedChecks(body string) string {
 	return strings.Join(failed, ", ")
 }
 
-// certificate looks at the end of the first certificate in PEM.
+// certificate checks the expiry of the first certificate in PEM.
 func (e *examination) certificate(subject string, content []byte, advice string) {
 	const check = "certificates"
 	cert, err := parse(content)
@@ -190,14 +190,14 @@ func (e *examination) certificate(subject string, content []byte, advice string)
 	case left < soon:
 		e.bad(Finding{Warn, check, subject, fmt.Sprintf("expires in %v", left.Round(time.Minute)), advice})
 	default:
-		e.ok(check, subject, "good until %s", cert.NotAfter.UTC().Format(time.DateOnly))
+		e.ok(check, subject, "valid until %s", cert.NotAfter.UTC().Format(time.DateOnly))
 	}
 }
 
 func parse(content []byte) (*x509.Certificate, error) {
 	block, _ := pem.Decode(content)
 	if block == nil {
-		return nil, errors.New("it holds no certificate")
+		return nil, errors.New("it has no certificate")
 	}
 	return x509.ParseCertificate(block.Bytes)
 }

@@ -24,7 +24,7 @@ const probeSubject = "changes.core.doctor"
 func (e *examination) identities(dir string) {
 	authorities, err := readAuthorities(dir)
 	if err != nil {
-		e.bad(Finding{Fail, "pki", dir, err.Error(), "give the folder that portico pki init has made"})
+		e.bad(Finding{Fail, "pki", dir, err.Error(), "specify the folder that portico pki init created"})
 		return
 	}
 	good := 0
@@ -51,9 +51,9 @@ func (e *examination) identities(dir string) {
 		return nil
 	})
 	if err != nil {
-		e.bad(Finding{Fail, "pki", dir, err.Error(), "run it as the owner of the folder"})
+		e.bad(Finding{Fail, "pki", dir, err.Error(), "run the doctor as the owner of the folder"})
 	}
-	e.ok("pki", dir, "%d certificates are good: signed here, with their key, and not about to expire", good)
+	e.ok("pki", dir, "%d certificates are valid: signed by these authorities, with their key, and not about to expire", good)
 }
 
 func readAuthorities(dir string) (all []*x509.Certificate, err error) {
@@ -69,7 +69,7 @@ func readAuthorities(dir string) (all []*x509.Certificate, err error) {
 		all = append(all, cert)
 	}
 	if len(all) == 0 {
-		return nil, errors.New("there are no authorities in it")
+		return nil, errors.New("it has no authorities")
 	}
 	return all, nil
 }
@@ -115,7 +115,7 @@ func signedBy(authorities []*x509.Certificate, cert *x509.Certificate, content [
 		roots.AddCert(a)
 	}
 	intermediates.AppendCertsFromPEM(content)
-	// Its end has a finding of its own.
+	// Its expiry has a separate finding.
 	_, err := cert.Verify(x509.VerifyOptions{Roots: roots, Intermediates: intermediates, CurrentTime: cert.NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 	return err == nil
 }
@@ -124,7 +124,7 @@ func signedBy(authorities []*x509.Certificate, cert *x509.Certificate, content [
 func (e *examination) bus(dir, servers string) {
 	p, err := pki.Open(dir)
 	if err != nil {
-		e.bad(Finding{Fail, "nats", dir, err.Error(), "give the folder that portico pki init has made"})
+		e.bad(Finding{Fail, "nats", dir, err.Error(), "specify the folder that portico pki init created"})
 		return
 	}
 	for _, name := range p.Folders() {
@@ -145,12 +145,12 @@ func (e *examination) busUser(name, folder, servers string) {
 	conn, err := nats.Connect(servers, nats.Name("portico-doctor"), nats.Timeout(timeout), nats.NoReconnect(), seed,
 		nats.RootCAs(file("nats-ca.crt")), nats.ClientCert(file("nats.crt"), file("nats.key")), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
-		e.bad(Finding{Fail, "nats", name, err.Error(), "see whether the NATS servers run with the server.conf of this folder, and the certificates are good"})
+		e.bad(Finding{Fail, "nats", name, err.Error(), "check that the NATS servers run with the server.conf of this folder, and that the certificates are valid"})
 		return
 	}
 	defer conn.Close()
 	hub := name == "watch-hub"
-	// The hub must not listen, and nobody else may publish.
+	// The hub must not listen, and no other service may publish.
 	refused := func(do func() error) bool {
 		err := do()
 		if err == nil {
@@ -160,13 +160,13 @@ func (e *examination) busUser(name, folder, servers string) {
 	}
 	listens := !refused(func() error { _, err := conn.SubscribeSync(probeSubject); return err })
 	if listens == hub {
-		e.bad(Finding{Fail, "nats", name, map[bool]string{true: "may subscribe to changes, and should not", false: "may not subscribe to changes"}[listens],
-			"give NATS the server.conf of its folder, or the permissions of deploy/nats/permissions.conf"})
+		e.bad(Finding{Fail, "nats", name, map[bool]string{true: "may subscribe to changes, but should not", false: "may not subscribe to changes"}[listens],
+			"configure NATS with the server.conf of its folder, or the permissions of deploy/nats/permissions.conf"})
 		return
 	}
 	if !hub && !refused(func() error { return conn.Publish(probeSubject, nil) }) {
-		e.bad(Finding{Fail, "nats", name, "may publish changes, and should not", "give NATS the server.conf of its folder, or the permissions of deploy/nats/permissions.conf"})
+		e.bad(Finding{Fail, "nats", name, "may publish changes, but should not", "configure NATS with the server.conf of its folder, or the permissions of deploy/nats/permissions.conf"})
 		return
 	}
-	e.ok("nats", name, "may do what it should and nothing else")
+	e.ok("nats", name, "has exactly the expected permissions")
 }

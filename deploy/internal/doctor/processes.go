@@ -22,7 +22,7 @@ const (
 	// behind is how many revisions a hub or a store may be behind the newest one that was
 	// seen a moment before.
 	behind = 1_000
-	// lagPause is the time between two looks at what seems to lag.
+	// lagPause is the time between two checks of a lag.
 	lagPause = 2 * time.Second
 )
 
@@ -85,18 +85,18 @@ func (e *examination) process(ctx context.Context, address string) (page, bool) 
 	before := e.now()
 	code, body, header, err := fetch(ctx, client, "http://"+address+"/readyz?verbose")
 	if err != nil {
-		e.bad(Finding{Fail, "process", address, err.Error(), "see whether the process runs, and whether --status-address is its own"})
+		e.bad(Finding{Fail, "process", address, err.Error(), "check that the process runs with this --status-address"})
 		return page{}, false
 	}
 	e.clock(address, header, before, e.now())
 	if code == http.StatusOK {
 		e.ok("process", address, "ready")
 	} else {
-		e.bad(Finding{Fail, "process", address, "not ready: " + failedChecks(body), "its log says why a check fails"})
+		e.bad(Finding{Fail, "process", address, "not ready: " + failedChecks(body), "its log has the reason of the failed check"})
 	}
 	p, err := scrape(ctx, client, address)
 	if err != nil {
-		e.bad(Finding{Fail, "process", address, "its metrics: " + err.Error(), "see whether the address is that of a process of the suite"})
+		e.bad(Finding{Fail, "process", address, "its metrics: " + err.Error(), "check that the address is that of a process of the suite"})
 	}
 	return p, err == nil
 }
@@ -111,15 +111,15 @@ func scrape(ctx context.Context, client *http.Client, address string) (page, err
 	return page{address, families}, err
 }
 
-// skew compares what processes were built from and which names they speak.
+// skew compares the builds and vocabularies of processes.
 func (e *examination) skew(pages []page) {
 	for _, s := range []struct {
 		label, advice string
 		status        Status
 	}{
-		{"version", "finish the roll, or go back; docs/operations/upgrade.md", Warn},
-		{"contracts", "these are of different releases: finish the roll, or go back", Warn},
-		{"vocabulary", "give all processes the --vocabulary that the data was made with", Fail},
+		{"version", "complete the upgrade, or roll back; docs/operations/upgrade.md", Warn},
+		{"contracts", "the releases differ: complete the upgrade, or roll back", Warn},
+		{"vocabulary", "give all processes the --vocabulary with which the data was created", Fail},
 	} {
 		e.compare(s.label, s.status, s.advice, pages)
 	}
@@ -127,7 +127,7 @@ func (e *examination) skew(pages []page) {
 	e.compare("emulated", status, advice, pages)
 }
 
-// compare looks at one label of all processes.
+// compare checks one label of all processes.
 func (e *examination) compare(label string, status Status, advice string, pages []page) {
 	by := map[string][]string{}
 	for _, p := range pages {
@@ -164,18 +164,18 @@ func emulated(pages []page) (Status, string) {
 		}
 	}
 	if oldest.Before(newest) {
-		return Fail, "a front door has a later --emulated-version than another service, which does not enforce policies of that version: roll the front doors last, and back first"
+		return Fail, "a front door has a later --emulated-version than another service, which does not enforce policies of that version: update front doors last, and roll them back first"
 	}
-	return Warn, "the suite is rolling to another --emulated-version: finish the roll, or go back; docs/operations/emulated-version.md"
+	return Warn, "the suite is rolling to another --emulated-version: complete it, or roll back; docs/operations/emulated-version.md"
 }
 
-// ends looks at the certificates that a process uses.
+// ends checks the certificates that a process uses.
 func (e *examination) ends(p page) {
 	good := 0
 	for file, end := range p.values("portico_certificate_expiration_timestamp_seconds", "file") {
 		at := time.Unix(int64(end), 0)
 		f := Finding{Warn, "certificates", p.address, fmt.Sprintf("%s expires at %s", file, at.UTC().Format(time.RFC3339)),
-			"portico pki renew, and copy the folder; docs/operations/certificates.md says when files are read again"}
+			"portico pki renew, and copy the folder; see docs/operations/certificates.md for when files are read again"}
 		switch left := at.Sub(e.now()); {
 		case left <= 0:
 			f.Status, f.Found = Fail, fmt.Sprintf("%s expired at %s", file, at.UTC().Format(time.RFC3339))
@@ -187,37 +187,37 @@ func (e *examination) ends(p page) {
 		}
 	}
 	if good > 0 {
-		e.ok("certificates", p.address, "%d files are good for more than %d days", good, int(soon.Hours()/24))
+		e.ok("certificates", p.address, "%d files are valid for more than %d days", good, int(soon.Hours()/24))
 	}
 }
 
-// peers looks at the calls of a process to others.
+// peers checks the calls of a process to others.
 func (e *examination) peers(p page) {
 	for peer, up := range p.values("portico_peer_up", "peer") {
 		if up == 0 {
-			e.bad(Finding{Fail, "peers", p.address, peer + " is not reached", "see whether it runs, whether its name resolves, and whether both certificates are good"})
+			e.bad(Finding{Fail, "peers", p.address, peer + " cannot be reached", "check that it runs, that its name resolves, and that both certificates are valid"})
 		} else {
 			e.ok("peers", p.address, "%s is reached", peer)
 		}
 	}
 }
 
-// storage looks at what a process says of etcd.
+// storage checks the metrics of a process about etcd.
 func (e *examination) storage(p page) {
 	for name, up := range p.values("portico_store_etcd_up", "etcd") {
 		if up == 0 {
-			e.bad(Finding{Fail, "etcd", p.address, "etcd " + name + " does not respond to the store", "see whether most of its members run and reach each other"})
+			e.bad(Finding{Fail, "etcd", p.address, "etcd " + name + " does not respond to the store", "check that a majority of its members run and reach each other"})
 		}
 	}
 	for name, objects := range p.values("portico_store_misplaced_objects", "etcd") {
 		if objects > 0 {
-			e.bad(Finding{Warn, "etcd", p.address, fmt.Sprintf("%.0f objects in etcd %s are not served: --etcd-servers-overrides says that another one stores their type", objects, name),
-				"docs/storage.md says what to do with them"})
+			e.bad(Finding{Warn, "etcd", p.address, fmt.Sprintf("%.0f objects in etcd %s are not served: --etcd-servers-overrides assigns their type to another etcd", objects, name),
+				"see docs/storage.md"})
 		}
 	}
 	for name, alarms := range p.values("portico_store_etcd_alarms", "etcd") {
 		if alarms > 0 {
-			e.bad(Finding{Fail, "etcd", p.address, "etcd " + name + " has raised an alarm: writes are refused", "docs/storage.md says how to make room"})
+			e.bad(Finding{Fail, "etcd", p.address, "etcd " + name + " has raised an alarm: writes are refused", "free space: docs/storage.md"})
 		}
 	}
 	if quota, _ := p.value("portico_etcd_quota_bytes"); quota > 0 {
@@ -240,21 +240,21 @@ func (e *examination) room(subject string, share float64, advice string) {
 	}
 }
 
-// refusals looks at what a process has refused.
+// refusals checks what a process has refused.
 func (e *examination) refusals(p page) {
 	if alarm, has := p.value("portico_changes_alarm"); has && alarm > 0 {
-		e.bad(Finding{Fail, "nats", p.address, "messages that are not the watch hub's were refused in the last minutes",
-			"somebody may publish on NATS who should not: compare its users with deploy/nats/permissions.conf"})
+		e.bad(Finding{Fail, "nats", p.address, "messages that the watch hub did not sign were rejected in the last minutes",
+			"a NATS user may publish, but should not: compare the users with deploy/nats/permissions.conf"})
 	}
 	for _, m := range p.metrics["portico_rpc_server_seconds"].GetMetric() {
 		if n := m.GetHistogram().GetSampleCount(); labelOf(m, "code") == "PermissionDenied" && n > 0 {
 			e.bad(Finding{Warn, "calls", p.address, fmt.Sprintf("%d calls of %s were refused since its start", n, labelOf(m, "method")),
-				`the log line "call refused" names the caller: it has a wrong certificate, or a stolen one`})
+				`the log line "call refused" names the caller, which has a wrong or stolen certificate`})
 		}
 	}
 }
 
-// publishers looks for the one hub that publishes.
+// publishers finds the hub that publishes.
 func (e *examination) publishers(pages []page) {
 	hubs, publish := 0, []string{}
 	for _, p := range pages {
@@ -268,9 +268,9 @@ func (e *examination) publishers(pages []page) {
 	switch {
 	case hubs == 0:
 	case len(publish) == 0:
-		e.bad(Finding{Fail, "publisher", "watch-hub", fmt.Sprintf("none of %d hubs publishes changes: watches stand still", hubs), "see whether the hubs reach etcd, where the publisher's lease is, and NATS"})
+		e.bad(Finding{Fail, "publisher", "watch-hub", fmt.Sprintf("none of %d hubs publishes changes: watches get no events", hubs), "check that the hubs reach NATS and etcd, which has the publisher's lease"})
 	case len(publish) > 1:
-		e.bad(Finding{Warn, "publisher", "watch-hub", strings.Join(publish, " and ") + " publish", "ask again; if it stays, one of them has lost its contact with etcd"})
+		e.bad(Finding{Warn, "publisher", "watch-hub", strings.Join(publish, " and ") + " publish", "run the doctor again; if this persists, one of them has lost its connection to etcd"})
 	default:
 		e.ok("publisher", publish[0], "publishes changes")
 	}
@@ -318,7 +318,7 @@ func (e *examination) lag(ctx context.Context, pages []page) {
 				}
 				name := strings.TrimSpace(metric + " " + etcd)
 				if newest[etcd]-value > behind {
-					e.bad(Finding{Warn, "lag", p.address, fmt.Sprintf("%s is %.0f behind", name, newest[etcd]-value), "look at its CPU and memory, at etcd and at the rate of writes"})
+					e.bad(Finding{Warn, "lag", p.address, fmt.Sprintf("%s is %.0f behind", name, newest[etcd]-value), "check its CPU and memory, etcd, and the rate of writes"})
 				} else {
 					e.ok("lag", p.address, "%s is up to date", name)
 				}
@@ -339,10 +339,10 @@ func later(ctx context.Context, address, name, etcd string, value float64) float
 	return value
 }
 
-// hidden looks for stored objects whose types the emulated release does not have.
+// hidden finds stored objects whose types the emulated release does not have.
 func (e *examination) hidden(p page) {
 	if objects, _ := p.value("portico_hidden_objects"); objects > 0 {
 		e.bad(Finding{Warn, "emulated", p.address, fmt.Sprintf("%.0f stored objects are of types that the emulated release lacks", objects),
-			"the log of the front door names the types; use the --emulated-version that has them, or delete the objects there"})
+			"the log of the front door lists the types; use an --emulated-version that has them, or delete the objects with it"})
 	}
 }

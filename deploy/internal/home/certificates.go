@@ -66,7 +66,7 @@ func (h *home) makeCertificates(hosts []string) error {
 	if _, err := h.authority("portico-signing-ca", signingCert, signingKey); err != nil {
 		return err
 	}
-	// Whoever has a certificate of this authority may name users: it signs only one.
+	// A client with a certificate of this authority may name users: it signs only one.
 	proxies, err := h.authority("portico-front-proxy-ca", proxyCACert, proxyCAKey)
 	if err != nil {
 		return err

@@ -112,9 +112,9 @@ func Files() []string {
 		proxyCACert, proxyCAKey, proxyCert, proxyKey, admissionCACert, admissionCAKey, admissionCert, admissionKey, tokenFile, adminToken, adminConfig, workersConfig}
 }
 
-// setFlags points the other services to the files, as far as the user has not
-// chosen files of their own. Lists get an entry more: the administrator of the
-// folder and the certificates of its signer are good beside the user's.
+// setFlags points the other services to the files, as far as the user has not chosen other files. Lists get one
+// more entry: the administrator of the folder and the certificates of its signer are valid in addition to the
+// user's.
 func (h *home) setFlags(n *run.Node) error {
 	accountKey := h.path(servingKey) // or the configured key of the server
 	if f := n.Flags.Lookup("tls-private-key-file"); f != nil && f.Changed {

@@ -28,7 +28,7 @@ func environment(program string) []string {
 	return []string{Runtime}
 }
 
-// part is a service that runs as a process of its own.
+// part is a service that runs as a separate process.
 type part struct {
 	name       string
 	replica    int      // 0 for the first
@@ -91,10 +91,9 @@ func begin(name, programs, work string) (p *processes, tokens string, err error)
 	return p, tokens, err
 }
 
-// StartProcesses starts each service of Portico as a process of its own, with etcd and
-// NATS beside them, all connected by mutual TLS, from the programs in a folder. There are
-// several front doors, whose addresses are URLs, and one of everything else.
-// permissions is the NATS configuration with the users. The caller has the same duties as
+// StartProcesses starts each service of Portico as a separate process, with etcd and NATS, all connected by
+// mutual TLS, from the programs in a folder. There are several front doors, whose addresses are URLs, and one
+// of everything else. permissions is the NATS configuration with the users. The caller has the same duties as
 // for StartPortico.
 func StartProcesses(programs, permissions, work string, frontDoors int) (*Server, error) {
 	p, tokens, err := begin("processes", programs, work)
@@ -136,7 +135,7 @@ func StartProcesses(programs, permissions, work string, frontDoors int) (*Server
 	return p.Server, nil
 }
 
-// issue makes a certificate in a folder of its own.
+// issue creates a certificate in a separate folder.
 func (p *processes) issue(folder string, names ...string) (peertls.Files, error) {
 	dir := filepath.Join(p.home, folder)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -154,7 +153,7 @@ func (p *processes) startServer(name string, args ...string) error {
 	return p.spawn(p.work, filepath.Join(p.programs, name), append(args, "-address", p.addresses[name], "-ca", files.CA, "-cert", files.Cert, "-key", files.Key)...)
 }
 
-// start starts a service, told where the others are.
+// start starts a service with the addresses of the others.
 func (p *processes) start(s part) error {
 	files, err := p.issue(fmt.Sprint(s.name, "-", s.replica), s.name)
 	if err != nil {

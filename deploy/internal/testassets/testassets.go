@@ -31,7 +31,7 @@ func Run(args []string) {
 	case apiServer:
 		run.MainOf(run.App{
 			Name:     apiServer,
-			About:    "The services of Portico as a test control plane, which accepts flags of kube-apiserver. Flags that change nothing here are ignored: " + strings.Join(ignored(), ", ") + ".",
+			About:    "The services of Portico as a test control plane, which accepts flags of kube-apiserver. These have no effect: " + strings.Join(ignored(), ", ") + ".",
 			Services: allinone.Services([]string{"--etcd-servers"}),
 		}, apiServerArgs(args[1:]))
 	case etcd:
@@ -87,7 +87,7 @@ func valueOf(args []string, flag string) string {
 	return ""
 }
 
-const usage = `portico envtest makes the programs that controller-runtime's envtest starts.
+const usage = `portico envtest creates the programs that controller-runtime's envtest starts.
 
   portico envtest DIR
 

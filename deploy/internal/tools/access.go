@@ -57,7 +57,7 @@ type requestFlags struct {
 
 func (f *requestFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.subresource, "subresource", "", "`name` of a subresource, such as log")
-	c.Flags().BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "ask about all namespaces at once")
+	c.Flags().BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "check the request across all namespaces")
 }
 
 // request parses VERB and RESOURCE: a path that begins with /, or a resource as kubectl names it,
@@ -130,7 +130,7 @@ func list[T any](ctx context.Context, a *access, resource, namespace string, int
 func (s *session) whoCan() *cobra.Command {
 	var flags requestFlags
 	c := &cobra.Command{
-		Use: "who-can VERB RESOURCE[/NAME]|/PATH", Short: "Lists who may do something, and by which binding and role", Args: cobra.ExactArgs(2),
+		Use: "who-can VERB RESOURCE[/NAME]|/PATH", Short: "Lists users, groups and ServiceAccounts that may make a request, with binding and role", Args: cobra.ExactArgs(2),
 		Example: "  portico who-can delete pods -n shop\n  portico who-can get secrets/tls -n shop\n  portico who-can get /metrics",
 		RunE: func(c *cobra.Command, args []string) error {
 			a, err := s.access()
@@ -180,7 +180,7 @@ func (s *session) explainAccess() *cobra.Command {
 	var user string
 	var groups []string
 	c := &cobra.Command{
-		Use: "explain-access --as USER VERB RESOURCE[/NAME]|/PATH", Short: "Explains why a user may do something, or what is missing", Args: cobra.ExactArgs(2),
+		Use: "explain-access --as USER VERB RESOURCE[/NAME]|/PATH", Short: "Explains why a user may make a request, or what is missing", Args: cobra.ExactArgs(2),
 		Example: "  portico explain-access --as alice --as-group staff get pods -n shop\n  portico explain-access --as system:serviceaccount:ci:bot create deployments -n shop",
 		RunE: func(c *cobra.Command, args []string) error {
 			a, err := s.access()
@@ -268,7 +268,7 @@ func (e *explanation) write(w io.Writer) error {
 	for _, g := range e.Bound {
 		fmt.Fprintf(w, "  %s\n", g)
 	}
-	fmt.Fprintf(w, "%d roles would permit it with a binding:\n", len(e.Roles))
+	fmt.Fprintf(w, "%d roles would allow it with a binding:\n", len(e.Roles))
 	for _, role := range e.Roles {
 		fmt.Fprintf(w, "  %s\n", role)
 	}

@@ -43,7 +43,7 @@ const maxRevisions = 1000
 
 func (s *session) history() *cobra.Command {
 	return &cobra.Command{
-		Use: "history RESOURCE NAME", Short: "Shows the changes of an object within the history that is held, with the field manager of each", Args: cobra.ExactArgs(2),
+		Use: "history RESOURCE NAME", Short: "Shows the changes of an object within --watch-history, with the field manager of each", Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			a, err := s.access()
 			if err != nil {
@@ -81,7 +81,7 @@ func (s *session) objects(a *access, resource string) (dynamic.ResourceInterface
 	return a.client.Resource(gvr).Namespace(namespace), err
 }
 
-// maxExpired bounds how often the beginning of the history is asked for: it moves meanwhile.
+// maxExpired bounds how often the beginning of the history is requested: it moves meanwhile.
 const maxExpired = 5
 
 // heldAfter finds the revision after which changes are held in the message of an Expired error.
@@ -112,7 +112,7 @@ func pastEvents(ctx context.Context, objects dynamic.ResourceInterface, name str
 	}
 	if err == nil && len(events) == 0 {
 		if object == nil {
-			return nil, fmt.Errorf("%q does not exist, and no change of it is held", name)
+			return nil, fmt.Errorf("%q does not exist, and the history has no change of it", name)
 		}
 		events = []watch.Event{{Type: watch.Added, Object: object}}
 	}
@@ -231,7 +231,7 @@ func writeRevisions(w io.Writer, revisions []revision) error {
 			fmt.Fprintf(w, "  by %s", printable(strings.Join(r.Managers, ", ")))
 		}
 		if r.First {
-			fmt.Fprint(w, "  (the oldest state that is held)")
+			fmt.Fprint(w, "  (the oldest state in the history)")
 		}
 		fmt.Fprintln(w)
 		for _, c := range r.Changes {

@@ -73,9 +73,9 @@ func TestWatches(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	var text strings.Builder
-	several := openwatches.List{Items: []openwatches.Watch{{ID: "b-1", FrontDoor: "b"}}, FrontDoors: []openwatches.FrontDoor{{Instance: "b", Host: "door-1"}, {Host: "door-2", Address: "10.0.0.2:6443", Error: "it does not answer"}}}
+	several := openwatches.List{Items: []openwatches.Watch{{ID: "b-1", FrontDoor: "b"}}, FrontDoors: []openwatches.FrontDoor{{Instance: "b", Host: "door-1"}, {Host: "door-2", Address: "10.0.0.2:6443", Error: "it does not respond"}}}
 	if err := writeWatches(&text, several, time.Now()); err != nil || !strings.Contains(text.String(), "b-1  door-1") ||
-		!strings.Contains(text.String(), "without the watches of front door door-2 10.0.0.2:6443: it does not answer") {
+		!strings.Contains(text.String(), "without the watches of front door door-2 10.0.0.2:6443: it does not respond") {
 		t.Errorf("%s %v", &text, err)
 	}
 	if ended(0) {

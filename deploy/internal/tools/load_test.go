@@ -107,7 +107,7 @@ func refusals(t *testing.T, c, alice tool) {
 		"--namespace: default exists":                 {"-n", "default"},
 		"--verbs: unknown verb":                       {"-n", "none", "--verbs=get,watch"},
 		"--verbs: the share of get":                   {"-n", "none", "--verbs=get=0"},
-		"--verbs: get is there twice":                 {"-n", "none", "--verbs=get,get"},
+		"--verbs: get is specified twice":             {"-n", "none", "--verbs=get,get"},
 		"--kinds: no object of":                       {"-n", "none", "--kinds=nodes"},
 		"--clients: 0 is not":                         {"-n", "none", "--clients=0"},
 		"--watchers: -1 is not":                       {"-n", "none", "--watchers=-1"},

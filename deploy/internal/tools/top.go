@@ -33,8 +33,8 @@ func (s *session) top() *cobra.Command {
 	var interval time.Duration
 	c := &cobra.Command{
 		Use: "top", Short: "Shows rates, latencies, requests in flight, watches and lag of a running suite", Args: cobra.NoArgs,
-		Long: "Shows rates, latencies, requests in flight, watches and lag of a running suite, until q is pressed. With --once, or where the output " +
-			"is no terminal, it measures one interval and prints it.",
+		Long: "Shows rates, latencies, requests in flight, watches and lag of a running suite, until q is pressed. With --once, or if the output " +
+			"is not a terminal, it measures one interval and prints it.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if interval < minInterval {
 				return fmt.Errorf("--interval: %v is less than %v", interval, minInterval)
@@ -110,7 +110,7 @@ func topLive(ctx context.Context, client rest.Interface, interval time.Duration,
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			draw(screen, "the front door does not answer: "+printable(err.Error())+"\n") // and is asked again
+			draw(screen, "the front door does not respond: "+printable(err.Error())+"\n") // and is asked again
 			continue
 		}
 		var text strings.Builder

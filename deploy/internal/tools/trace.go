@@ -25,7 +25,7 @@ import (
 const (
 	// maxSent bounds the body of a request, and maxMessage what is read of an error.
 	maxSent, maxMessage = 16 << 20, 1 << 20
-	// barWidth is the number of characters that stand for the whole request.
+	// barWidth is the number of characters for the whole request.
 	barWidth = 40
 )
 
@@ -214,7 +214,7 @@ func statusError(response *http.Response) error {
 	var status metav1.Status
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxMessage))
 	if err != nil || json.Unmarshal(body, &status) != nil || status.Message == "" {
-		return errors.New("the server answered " + response.Status)
+		return errors.New("the server responded with " + response.Status)
 	}
 	return errors.New(printable(status.Message))
 }

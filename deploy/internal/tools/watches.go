@@ -59,7 +59,7 @@ func answer(r rest.Result) ([]byte, error) {
 func (s *session) watches() *cobra.Command {
 	var limit int
 	c := &cobra.Command{
-		Use: "watches", Short: "Lists the watches in progress at all front doors, those that stall first", Args: cobra.NoArgs,
+		Use: "watches", Short: "Lists the open watches of all front doors, stalled ones first", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, err := s.client()
 			if err != nil {
@@ -98,7 +98,7 @@ func writeWatches(w io.Writer, list openwatches.List, now time.Time) error {
 
 func (s *session) closeWatch() *cobra.Command {
 	return &cobra.Command{
-		Use: "close ID...", Short: "Ends watches; their clients may begin again", Args: cobra.MinimumNArgs(1),
+		Use: "close ID...", Short: "Closes watches; clients may watch again", Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, ids []string) error {
 			client, err := s.client()
 			if err != nil {

@@ -1,5 +1,5 @@
-// Package command is portico load: a load on any API server, with the rights of a kubeconfig, in a
-// namespace of its own that it empties at the end.
+// Package command is portico load: a load on any API server, with the rights of a kubeconfig, in a separate
+// namespace that it empties at the end.
 package command
 
 import (
@@ -93,7 +93,7 @@ func (p *plan) validate() error {
 	}
 	switch {
 	case p.namespace == "":
-		return errors.New("--namespace: name one that does not exist yet; load creates it, and deletes it at the end")
+		return errors.New("--namespace: specify one that does not exist yet; load creates it, and deletes it at the end")
 	case p.rate < 0 || p.rate > maxRate:
 		return fmt.Errorf("--rate: %v is not between 0 and %d", p.rate, maxRate)
 	case p.duration <= 0 || p.duration > maxDuration:
@@ -101,7 +101,7 @@ func (p *plan) validate() error {
 	case p.objects < p.clients:
 		return fmt.Errorf("--objects: %d clients need at least as many objects, not %d", p.clients, p.objects)
 	case len(p.kinds) == 0 && len(p.files) == 0:
-		return errors.New("--kinds: name a resource")
+		return errors.New("--kinds: specify a resource")
 	}
 	return nil
 }

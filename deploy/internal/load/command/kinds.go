@@ -21,7 +21,7 @@ const maxFile = 1 << 20
 // Texts in the body of an object that each request replaces.
 const (
 	nameMark, sentMark, groupMark = "portico-load-name", "portico-load-sent", "portico-load-group"
-	// sent is the annotation with the time of a change. Watchers look for it.
+	// sent is the annotation with the time of a change. Watchers read it.
 	sent = "sent"
 )
 
@@ -122,7 +122,7 @@ func newKind(mapper meta.RESTMapper, object *unstructured.Unstructured, namespac
 		return kind{}, err
 	}
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		return kind{}, fmt.Errorf("%s are not in namespaces, and load works in one namespace only", mapping.Resource.Resource)
+		return kind{}, fmt.Errorf("%s are not namespaced, and load works in one namespace only", mapping.Resource.Resource)
 	}
 	k := kind{resource: mapping.Resource, path: "/apis/" + gvk.Group + "/" + gvk.Version}
 	if gvk.Group == "" {

@@ -46,15 +46,15 @@ func (s *space) claim(ctx context.Context) error {
 	case namespace.Labels[ownLabel] == allowed && namespace.DeletionTimestamp == nil:
 		return nil
 	case namespace.Labels[ownLabel] == created:
-		return fmt.Errorf("--namespace: %s is that of another run; if that has ended, delete the namespace", s.name)
+		return fmt.Errorf("--namespace: %s belongs to another run; if it has ended, delete the namespace", s.name)
 	}
-	return fmt.Errorf("--namespace: %s exists and may hold objects of others: name one that does not exist, or set the label %s=%s on it", s.name, ownLabel, allowed)
+	return fmt.Errorf("--namespace: %s exists and may have other objects: specify one that does not exist, or set the label %s=%s on it", s.name, ownLabel, allowed)
 }
 
 func (s *space) create(ctx context.Context) error {
 	namespace, err := s.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.name, Labels: map[string]string{ownLabel: created}}}, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("creating the namespace (or name one with the label %s=%s): %w", ownLabel, allowed, err)
+		return fmt.Errorf("creating the namespace (or specify one with the label %s=%s): %w", ownLabel, allowed, err)
 	}
 	s.uid = metav1.NewUIDPreconditions(string(namespace.UID))
 	return nil

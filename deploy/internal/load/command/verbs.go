@@ -47,7 +47,7 @@ func parseVerbs(text string) (all []weighted, err error) {
 			return nil, fmt.Errorf("--verbs: unknown verb %q: use %v", name, verbs())
 		}
 		if slices.ContainsFunc(all, func(other weighted) bool { return other.verb == w.verb }) {
-			return nil, fmt.Errorf("--verbs: %s is there twice", name)
+			return nil, fmt.Errorf("--verbs: %s is specified twice", name)
 		}
 		all = append(all, w)
 	}

@@ -72,7 +72,7 @@ func (s *Session) listCertificates() *cobra.Command {
 	var user, signer, requester string
 	var all bool
 	c := &cobra.Command{
-		Use: "list", Short: "Lists issued certificates, also of requests that are gone", Args: cobra.NoArgs,
+		Use: "list", Short: "Lists issued certificates, also of deleted requests", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			clients, err := s.certificates()
 			if err != nil {
@@ -89,8 +89,8 @@ func (s *Session) listCertificates() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&user, "user", "", "only certificates with this common `name`")
-	c.Flags().StringVar(&signer, "signer", "", "only certificates of the signer of this `name`")
-	c.Flags().StringVar(&requester, "requester", "", "only certificates that the user of this `name` asked for")
+	c.Flags().StringVar(&signer, "signer", "", "only certificates of the signer with this `name`")
+	c.Flags().StringVar(&requester, "requester", "", "only certificates that the user with this `name` requested")
 	c.Flags().BoolVar(&all, "expired", false, "also expired certificates, which are kept for an hour")
 	return c
 }
@@ -172,10 +172,10 @@ func (s *Session) write(w io.Writer, found []issuedCertificate) error {
 func (s *Session) revokeCertificate() *cobra.Command {
 	var reason string
 	c := &cobra.Command{
-		Use: "revoke SERIAL", Short: "Revokes an issued certificate: it makes a Revocation that lasts until the certificate expires", Args: cobra.ExactArgs(1),
+		Use: "revoke SERIAL", Short: "Revokes an issued certificate with a Revocation that ends when the certificate expires", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if strings.TrimSpace(reason) == "" {
-				return errors.New("--reason must say why, for those who find the Revocation")
+				return errors.New("--reason is required; it is stored in the Revocation")
 			}
 			serial := revocation.Canonical(args[0])
 			if serial == "" {
@@ -195,7 +195,7 @@ func (s *Session) revokeCertificate() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&reason, "reason", "", "`text` that says why")
+	c.Flags().StringVar(&reason, "reason", "", "reason, as `text`")
 	return c
 }
 
@@ -204,7 +204,7 @@ func (c *certificates) revoke(ctx context.Context, serial, reason string) (map[s
 	object, err := c.issued.Get(ctx, serial, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("no certificate with the serial number %s was recorded: it has expired, or is older than the records; "+
-			"a Revocation with this serial number revokes it all the same", serial)
+			"a Revocation with this serial number can still revoke it", serial)
 	}
 	if err != nil {
 		return nil, err

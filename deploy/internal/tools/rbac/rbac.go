@@ -15,7 +15,7 @@ import (
 // masters is the group that may do everything, without a role.
 const masters = "system:masters"
 
-// Request is what somebody wants to do: an action on a resource, or on a path.
+// Request is the request to check: an action on a resource, or on a path.
 type Request struct {
 	Verb        string `json:"verb"`
 	Group       string `json:"group,omitempty"`

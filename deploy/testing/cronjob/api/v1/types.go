@@ -29,7 +29,7 @@ const (
 	ReplaceConcurrent ConcurrencyPolicy = "Replace"
 )
 
-// CronJobSpec is the wanted state of a CronJob.
+// CronJobSpec is the desired state of a CronJob.
 type CronJobSpec struct {
 	// Schedule is in the format of cron.
 	Schedule string `json:"schedule"`
