@@ -210,6 +210,51 @@ func TestExtraOfTokens(t *testing.T) {
 	}
 }
 
+// TestTokensOfNodes: a token that is bound to a node ends with it, whichever release is emulated.
+func TestTokensOfNodes(t *testing.T) {
+	key := newKey(t)
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := write(t, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})))
+	token := signed(t, key, map[string]any{"iss": "https://platform.default.svc", "sub": "system:serviceaccount:" + namespace + ":robot",
+		"aud": []string{"https://platform.default.svc"}, "exp": time.Now().Add(time.Hour).Unix(), "platform.io": map[string]any{"namespace": namespace,
+			"serviceaccount": map[string]any{"name": "robot", "uid": "u1"}, "node": map[string]any{"name": "n1", "uid": "n-1"}}})
+	nodes := resource.GroupResource{Resource: "nodes"}
+	const domain = "authentication.platform.io/"
+	for release, want := range map[string]map[string][]string{"1.21": nil, "1.36": {domain + "node-name": {"n1"}, domain + "node-uid": {"n-1"}}} {
+		cluster := fake.New(t)
+		cluster.Put(t, accounts, `{metadata: {name: robot, namespace: platform-system, uid: u1}}`)
+		a, err := startOn(t, cluster, "--service-account-key-file="+file, "--emulated-version="+release)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask := func() (services.Authentication, error) {
+			return a.Authenticate(t.Context(), services.Credentials{BearerToken: token})
+		}
+		refused := func(what string) {
+			t.Helper()
+			if got, err := ask(); !services.IsReason(err, services.ReasonUnauthorized) {
+				t.Errorf("%s, %s: %+v, %v", release, what, got, err)
+			}
+		}
+		refused("no such node")
+		cluster.Put(t, nodes, `{metadata: {name: n1, uid: n-2}}`)
+		refused("another node of that name")
+		cluster.Put(t, nodes, `{metadata: {name: n1, uid: n-1}}`)
+		got, err := ask()
+		bound := services.BoundObject{Key: resource.Key{GroupResource: nodes, Name: "n1"}, UID: "n-1"}
+		if err != nil || !maps.EqualFunc(got.User.Extra, want, slices.Equal) || !slices.Contains(got.Credential.Objects, bound) {
+			t.Errorf("%s: %+v, %v", release, got, err)
+		}
+		cluster.Put(t, nodes, `{metadata: {name: n1, uid: n-1, deletionTimestamp: "`+time.Now().Add(-2*time.Minute).UTC().Format(time.RFC3339)+`"}}`)
+		refused("a node that is being deleted")
+		cluster.Delete(bound.Key)
+		refused("a deleted node")
+	}
+}
+
 // TestIssuersInRotation: the tokens of all issuers are accepted, for any of them as audience.
 func TestIssuersInRotation(t *testing.T) {
 	key := newKey(t)

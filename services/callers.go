@@ -55,7 +55,7 @@ func Callers() map[string][]Caller {
 	followers := []Caller{frontdoor, authz, {Service: "admission", Types: mirrored}}
 	return map[string][]Caller{
 		"Store/Get": {frontdoor, authz, {Service: "admission", Types: slices.Concat(read, mirrored), Custom: true},
-			{Service: "authn", Types: []resource.GroupResource{{Resource: "secrets"}, {Resource: "serviceaccounts"}, {Resource: "pods"}}}},
+			{Service: "authn", Types: []resource.GroupResource{{Resource: "secrets"}, {Resource: "serviceaccounts"}, {Resource: "pods"}, {Resource: "nodes"}}}},
 		"Store/List": {frontdoor, authz, {Service: "authn", Types: []resource.GroupResource{{Group: "access.portico.dev", Resource: "revocations"}}},
 			{Service: "admission", Types: slices.Concat(read, mirrored), Custom: true}},
 		"Store/Revision": {frontdoor, {Service: "authn"}, {Service: "authz"}, {Service: "admission"}},

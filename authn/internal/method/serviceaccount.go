@@ -36,7 +36,7 @@ type ServiceAccountConfig struct {
 	// Legacy makes results name the Secret of a token, and refuses tokens whose Secret is marked
 	// as invalid.
 	Legacy bool
-	// Nodes makes the extra values of a user name the node of the token's pod.
+	// Nodes makes the extra values of a user name the node of the token or of its pod.
 	Nodes bool
 	// CredentialID is the extra value with the ID of a bound token; empty for none.
 	CredentialID string
@@ -73,7 +73,7 @@ type account struct {
 	ServiceAccount named  `json:"serviceaccount"`
 	Secret         named  `json:"secret"`
 	Pod            named  `json:"pod"`
-	// Node is the one that Pod is on.
+	// Node is the one that Pod is on. Without Pod the token is bound to it.
 	Node named `json:"node"`
 	// WarnAfter is when the client should have replaced the token.
 	WarnAfter *jwt.NumericDate `json:"warnafter"`
@@ -173,10 +173,10 @@ func (m *ServiceAccount) user(a account, id string) services.UserInfo {
 	if a.Pod.Name != "" {
 		extra[m.config.Vocabulary.Qualified("authentication", "pod-name")] = []string{a.Pod.Name}
 		extra[m.config.Vocabulary.Qualified("authentication", "pod-uid")] = []string{a.Pod.UID}
-		if m.config.Nodes && a.Node.Name != "" {
-			extra[m.config.Vocabulary.Qualified("authentication", "node-name")] = []string{a.Node.Name}
-		}
-		if m.config.Nodes && a.Node.UID != "" {
+	}
+	if m.config.Nodes && a.Node.Name != "" {
+		extra[m.config.Vocabulary.Qualified("authentication", "node-name")] = []string{a.Node.Name}
+		if a.Node.UID != "" {
 			extra[m.config.Vocabulary.Qualified("authentication", "node-uid")] = []string{a.Node.UID}
 		}
 	}
@@ -204,15 +204,19 @@ func (m *ServiceAccount) checkBound(ctx context.Context, a *account, c services.
 	if m.config.Store == nil {
 		return nil, nil
 	}
+	node := a.Node
+	if a.Pod.Name != "" {
+		node = named{} // the token ends with the pod
+	}
 	var found []services.BoundObject
 	for _, b := range []struct {
-		resource string
+		resource, namespace string
 		named
-	}{{"serviceaccounts", a.ServiceAccount}, {"pods", a.Pod}, {"secrets", a.Secret}} {
+	}{{"serviceaccounts", a.Namespace, a.ServiceAccount}, {"pods", a.Namespace, a.Pod}, {"nodes", "", node}, {"secrets", a.Namespace, a.Secret}} {
 		if b.Name == "" {
 			continue
 		}
-		key := coreKey(b.resource, a.Namespace, b.Name)
+		key := coreKey(b.resource, b.namespace, b.Name)
 		object, err := readObject(ctx, m.config.Store, key, anyState(c))
 		if services.IsReason(err, services.ReasonNotFound) {
 			// The object may be newer than the cached state, so only the newest one rejects.

@@ -233,7 +233,11 @@ func (s *scene) token(t *testing.T, account, bound string) string {
 // accounts deletes what tokens are bound to. The tokens are refused at once, also where they are
 // cached.
 func (s *scene) accounts(t *testing.T) {
-	for name, kind := range map[string]string{"account": "", "secret": "Secret", "pod": "Pod"} {
+	kinds := map[string]string{"account": "", "secret": "Secret", "pod": "Pod"}
+	if s.doors[0].Vocabulary == vocabulary.K8s() {
+		kinds["node"] = "Node" // release 1.21 does not bind tokens to nodes
+	}
+	for name, kind := range kinds {
 		s.must(t, "POST", s.in("serviceaccounts"), fmt.Sprintf(`{"metadata":{"name":%q}}`, name))
 		s.grant(t, name, "ServiceAccount", name)
 		bound, path := "", s.in("serviceaccounts/"+name)
@@ -245,7 +249,15 @@ func (s *scene) accounts(t *testing.T) {
 			s.must(t, "POST", s.in("pods"), `{"metadata":{"name":"bound"},"spec":{"serviceAccountName":"pod","containers":[{"name":"a","image":"a:1"}]}}`)
 			bound, path = `{"apiVersion":"v1","kind":"Pod","name":"bound"}`, s.in("pods/bound?gracePeriodSeconds=0")
 		}
+		if kind == "Node" {
+			node := s.namespace + "-bound"
+			s.must(t, "POST", "/api/v1/nodes", fmt.Sprintf(`{"metadata":{"name":%q}}`, node))
+			bound, path = fmt.Sprintf(`{"apiVersion":"v1","kind":"Node","name":%q}`, node), "/api/v1/nodes/"+node
+		}
 		token := s.token(t, name, bound)
+		if kind == "Node" {
+			s.namesNode(t, token, s.namespace+"-bound")
+		}
 		watches := s.watches(t, token, nil)
 		s.must(t, "DELETE", path, "")
 		deleted := time.Now()
@@ -260,6 +272,23 @@ func (s *scene) accounts(t *testing.T) {
 		}
 		t.Logf("%s: the token was refused %v after the deletion", name, time.Since(deleted))
 		s.ends(t, name, watches, http.StatusUnauthorized)
+	}
+}
+
+// namesNode asks who has a token: the extra values name the node that it is bound to.
+func (s *scene) namesNode(t *testing.T, token, node string) {
+	t.Helper()
+	as := *s.doors[0]
+	as.Token = token
+	var review struct {
+		Status struct {
+			UserInfo struct{ Extra map[string][]string }
+		}
+	}
+	as.Ask(t, cluster.Request{Method: "POST", Path: "/apis/authentication.k8s.io/v1/selfsubjectreviews", Body: `{}`}).Decode(t, &review)
+	extra := review.Status.UserInfo.Extra
+	if name := extra["authentication.kubernetes.io/node-name"]; len(name) != 1 || name[0] != node || len(extra["authentication.kubernetes.io/node-uid"]) != 1 {
+		t.Errorf("the user of a token that is bound to the node %s has %v", node, extra)
 	}
 }
 

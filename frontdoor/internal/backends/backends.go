@@ -108,6 +108,6 @@ type Observers struct{ Policy, Bound, Revoked []changes.Observer }
 // Follow begins to follow these types. It must be called once.
 func (s Services) Follow(n *run.Node, o Observers) {
 	follow(n, "roles and bindings", s.policy.heads, o.Policy...)
-	follow(n, "what credentials are bound to", s.heads(n, inGroup("", "secrets", "serviceaccounts", "pods")), o.Bound...)
+	follow(n, "what credentials are bound to", s.heads(n, inGroup("", "secrets", "serviceaccounts", "pods", "nodes")), o.Bound...)
 	follow(n, "revocations", s.heads(n, inGroup(revocation.Group, revocation.Resource)), o.Revoked...)
 }

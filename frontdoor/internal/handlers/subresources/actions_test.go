@@ -390,6 +390,45 @@ func TestTokenOfPodOnNode(t *testing.T) {
 	}
 }
 
+// TestTokenOfANode: since release 1.33 a token can be bound to a node, which must exist.
+func TestTokenOfANode(t *testing.T) {
+	for _, r := range []release.Release{release.V121, release.V136} {
+		b := newBench(t)
+		b.engine = handlertest.EngineOf(t, r)
+		b.keep(resource.GroupResource{Resource: "serviceaccounts"}, `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"bob","namespace":"default","uid":"u"}}`)
+		b.keep(resource.GroupResource{Resource: "nodes"}, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1","uid":"u-n1"}}`)
+		ask := func(of, name, uid string) string {
+			return `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"expirationSeconds":3600,"boundObjectRef":{"apiVersion":"` + of +
+				`","kind":"Node","name":"` + name + `","uid":"` + uid + `"}}}`
+		}
+		if r == release.V121 {
+			b.refused(services.ReasonBadRequest, "serviceaccounts/bob/token", ask("v1", "n1", ""))
+			continue
+		}
+		b.refused(services.ReasonNotFound, "serviceaccounts/bob/token", ask("v1", "n2", ""))
+		b.refused(services.ReasonConflict, "serviceaccounts/bob/token", ask("v1", "n1", "u-n2"))
+		b.refused(services.ReasonBadRequest, "serviceaccounts/bob/token", ask("v1", "", ""))
+		b.refused(services.ReasonBadRequest, "serviceaccounts/bob/token", ask("apps/v1", "n1", ""))
+		answer, err := b.post("serviceaccounts/bob/token", ask("v1", "n1", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, err := jwt.ParseSigned(tree.Text(answer, "status", "token"), []jose.SignatureAlgorithm{jose.ES256})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var whom struct {
+			K map[string]json.RawMessage `json:"kubernetes.io"`
+		}
+		if err := token.Claims(&b.key.PublicKey, &whom); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(whom.K["node"]); got != `{"name":"n1","uid":"u-n1"}` || whom.K["pod"] != nil || whom.K["secret"] != nil {
+			t.Errorf("the token speaks for %s", whom.K)
+		}
+	}
+}
+
 func TestNoTableOfAnAction(t *testing.T) {
 	b := newBench(t)
 	b.pod("p", "")

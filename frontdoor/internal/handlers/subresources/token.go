@@ -101,12 +101,18 @@ func newTokenID(a *action) string {
 	return string(uuid.NewUUID())
 }
 
-// bindToken binds a token to a pod, which must run as the account, or to a secret.
+// bindToken binds a token to a pod, which must run as the account, to a secret or, from 1.33 on,
+// to a node.
 func (h *Handlers) bindToken(ctx context.Context, a *action, ref *authenticationv1.BoundObjectReference, whom *issuer.Subject) error {
-	kinds := map[string]struct {
-		resource string
-		into     **issuer.Named
-	}{"Pod": {"pods", &whom.Pod}, "Secret": {"secrets", &whom.Secret}}
+	withNodes := !a.Engine.Types.Release().Before(release.V136)
+	type bound struct {
+		resource, namespace string
+		into                **issuer.Named
+	}
+	kinds := map[string]bound{"Pod": {"pods", a.Namespace, &whom.Pod}, "Secret": {"secrets", a.Namespace, &whom.Secret}}
+	if withNodes {
+		kinds["Node"] = bound{"nodes", "", &whom.Node}
+	}
 	kind, ok := kinds[ref.Kind]
 	if is := apischema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind); !ok || is.Group != "" {
 		return services.BadRequest("cannot bind token to object of type %s", is)
@@ -114,19 +120,19 @@ func (h *Handlers) bindToken(ctx context.Context, a *action, ref *authentication
 	if ref.Name == "" {
 		return services.BadRequest("Name parameter required.")
 	}
-	object, err := h.object(ctx, kind.resource, a.Namespace, ref.Name)
+	object, err := h.object(ctx, kind.resource, kind.namespace, ref.Name)
 	if err != nil {
 		return err
 	}
 	if runs := tree.Text(object, "spec", "serviceAccountName"); ref.Kind == "Pod" && runs != a.Name {
 		return services.BadRequest("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.", a.Name)
 	}
-	bound := nameOf(object)
-	if ref.UID != "" && string(ref.UID) != bound.UID {
+	named := nameOf(object)
+	if ref.UID != "" && string(ref.UID) != named.UID {
 		return services.Conflict("", ref.Kind, ref.Name, fmt.Sprintf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
 	}
-	*kind.into = &bound
-	if on := tree.Text(object, "spec", "nodeName"); ref.Kind == "Pod" && on != "" && !a.Engine.Types.Release().Before(release.V136) {
+	*kind.into = &named
+	if on := tree.Text(object, "spec", "nodeName"); ref.Kind == "Pod" && on != "" && withNodes {
 		whom.Node, err = h.node(ctx, on)
 	}
 	return err

@@ -52,8 +52,9 @@ func (b *bonds[T]) to(c *services.Change) (bound []T) {
 	return bound
 }
 
-// ends reports whether a change may end the credentials that are bound to its object. Of a
-// pod, whose status changes often, only the deletion does.
+// ends reports whether a change may end the credentials that are bound to its object. Of pods
+// and nodes, whose status changes often, only the deletion does.
 func ends(c *services.Change) bool {
-	return c.Type == services.Deleted || c.Object.Key.Resource != "pods" || bytes.Contains(c.Object.JSON, []byte(`"deletionTimestamp"`))
+	of := c.Object.Key.Resource
+	return c.Type == services.Deleted || of != "pods" && of != "nodes" || bytes.Contains(c.Object.JSON, []byte(`"deletionTimestamp"`))
 }
