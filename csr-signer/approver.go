@@ -2,7 +2,9 @@ package csrsigner
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"log/slog"
 	"time"
 
@@ -12,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 
 	"github.com/portico-platform/portico/csr-signer/internal/profile"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -29,7 +33,38 @@ type approver struct {
 	profile    profile.Profile           // of signer
 	signer     string
 	vocabulary vocabulary.Vocabulary
+	denied     *denials
 	log        *slog.Logger
+}
+
+const (
+	// deniedFor is how long all requests of a requester share the answer that it does not have the
+	// permission. It is short, because the next request may follow on a new binding.
+	deniedFor = time.Second
+	// maxDenied bounds the requesters that are remembered.
+	maxDenied = 1000
+)
+
+// denials remembers who did not have a permission, so that many requests of one requester, each of which
+// is checked again and again, cost one question.
+type denials struct {
+	until *lru.Cache
+	clock clock.PassiveClock
+}
+
+func newDenials(now clock.PassiveClock) *denials { return &denials{lru.New(maxDenied), now} }
+
+func (d *denials) add(question [sha256.Size]byte) {
+	d.until.Add(question, d.clock.Now().Add(deniedFor))
+}
+
+func (d *denials) has(question [sha256.Size]byte) bool {
+	until, ok := d.until.Get(question)
+	left := time.Duration(0)
+	if ok {
+		left = until.(time.Time).Sub(d.clock.Now())
+	}
+	return left > 0 && left <= deniedFor // later is of a clock that went back
 }
 
 // decide approves a request if its requester has the permission. It returns the pause
@@ -77,6 +112,14 @@ func (a *approver) allowed(ctx context.Context, csr signingRequest, permission s
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: a.vocabulary.Group("certificates."),
 				Resource: "certificatesigningrequests", Subresource: permission, Verb: "create"}},
 	}
+	text, err := json.Marshal(review.Spec)
+	if err != nil {
+		return false, err
+	}
+	asked := sha256.Sum256(text)
+	if a.denied.has(asked) {
+		return false, nil
+	}
 	question, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&review)
 	if err != nil {
 		return false, err
@@ -86,6 +129,9 @@ func (a *approver) allowed(ctx context.Context, csr signingRequest, permission s
 		return false, err
 	}
 	allowed, _, err := unstructured.NestedBool(answer.Object, "status", "allowed")
+	if err == nil && !allowed {
+		a.denied.add(asked)
+	}
 	return allowed, err
 }
 

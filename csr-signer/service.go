@@ -96,7 +96,7 @@ func start(ctx context.Context, n *run.Node) error {
 		s.approver = &approver{requests: requests, profile: s.profiles[n.Vocabulary.Signers.NodeClient], signer: n.Vocabulary.Signers.NodeClient,
 			reviews: client.Resource(schema.GroupVersionResource{
 				Group: n.Vocabulary.Group("authorization."), Version: "v1", Resource: "subjectaccessreviews"}),
-			vocabulary: n.Vocabulary, log: n.Log}
+			vocabulary: n.Vocabulary, denied: newDenials(now), log: n.Log}
 	}
 	if ca != nil {
 		ca.now = now.Now
@@ -105,8 +105,7 @@ func start(ctx context.Context, n *run.Node) error {
 		}
 	}
 	n.Health.Add(worker.Ready(n.Service, informer))
-	worker.Go(n, "signing", worker.Controller{
-		Name: signing, Informer: informer, Reconcile: s.reconcile, Clock: now, Log: n.Log}.Run)
+	worker.Go(n, "signing", s.controller(informer, now).Run)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,9 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
 	"github.com/portico-platform/portico/csr-signer/internal/profile"
+	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/worker"
 )
 
@@ -34,6 +37,22 @@ type signer struct {
 	approver  *approver // nil: requests are not approved automatically
 	clock     clock.PassiveClock
 	log       *slog.Logger
+}
+
+// controller reconciles the requests of an informer.
+func (s *signer) controller(informer cache.SharedIndexInformer, now clock.WithTicker) worker.Controller {
+	return worker.Controller{Name: signing, Informer: informer, Reconcile: s.reconcile, Owner: requester, Clock: now, Log: s.log}
+}
+
+// requester returns who has created a request. The accounts of a namespace count as one, because
+// who has a namespace can create any number of them.
+func requester(object *unstructured.Unstructured) string {
+	name, _, _ := unstructured.NestedString(object.Object, "spec", "username")
+	if account, ok := strings.CutPrefix(name, services.UserServiceAccountStart); ok {
+		namespace, _, _ := strings.Cut(account, ":")
+		return services.UserServiceAccountStart + namespace
+	}
+	return name
 }
 
 // signingRequest is the part of a CertificateSigningRequest that the worker reads.

@@ -175,7 +175,7 @@ func TestFailingRequestsAreDeleted(t *testing.T) {
 		}},
 		"permissions are unknown": {"", func(s *signer, api *fake.FakeDynamicClient) {
 			s.approver = &approver{requests: s.requests, reviews: api.Resource(reviewType), profile: s.profiles[client], signer: client,
-				vocabulary: vocabulary.Platform(), log: s.log}
+				vocabulary: vocabulary.Platform(), denied: newDenials(s.clock), log: s.log}
 			api.PrependReactor("create", reviewType.Resource, fails(http.StatusInternalServerError))
 		}},
 	} {

@@ -33,13 +33,15 @@ type Queue[K comparable] struct {
 
 // NewQueue returns an empty queue of the named controller.
 func NewQueue[K comparable](name string, log *slog.Logger) *Queue[K] {
-	return newQueue[K](name, clock.RealClock{}, log)
+	return newQueue(name, clock.RealClock{}, workqueue.DefaultQueue[K](), log)
 }
 
-func newQueue[K comparable](name string, now clock.WithTicker, log *slog.Logger) *Queue[K] {
+func newQueue[K comparable](name string, now clock.WithTicker, order workqueue.Queue[K], log *slog.Logger) *Queue[K] {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstDelay, longestDelay)
+	ready := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Name: name, Clock: now, Queue: order})
+	delayed := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{Name: name, Clock: now, Queue: ready})
 	return &Queue[K]{name: name, log: log,
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name, Clock: now})}
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{Name: name, Clock: now, DelayingQueue: delayed})}
 }
 
 // Add adds keys to the queue.
