@@ -25,6 +25,12 @@ build: ## build static binaries into bin/
 portico-pki: ## build portico pki with the authorities of others: step-ca, Vault, Google's service
 	GOWORK=off CGO_ENABLED=0 go -C deploy/pki build -trimpath -ldflags="-s -w" -o ../../bin/portico-pki .
 
+.PHONY: pki-test
+pki-test: ## test portico-pki with step-ca, and its module file
+	GOWORK=off go -C deploy/pki mod tidy -diff
+	GOWORK=off go -C deploy/pki vet ./...
+	GOWORK=off go -C deploy/pki test -count=1 -timeout 5m ./...
+
 .PHONY: images
 images: ## build an image of each program, and of etcd and NATS for tests (needs Docker)
 	deploy/images/build
@@ -120,7 +126,7 @@ test: tools ## run all tests of all modules, without what check runs: deploy/lin
 	exit $$status
 
 # The build flags of the programs, so that everything is compiled once without the race detector.
-PLAIN := check monitoring-test release-test console-test conformance
+PLAIN := check monitoring-test release-test console-test helm-test pki-test conformance
 $(PLAIN): export CGO_ENABLED = 0
 $(PLAIN): export GOFLAGS = -trimpath
 .PHONY: check

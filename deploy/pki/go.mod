@@ -4,7 +4,9 @@ go 1.26.0
 
 require (
 	github.com/portico-platform/portico/deploy v0.0.0
+	github.com/portico-platform/portico/services/kit v0.0.0
 	github.com/smallstep/certificates v0.30.2
+	go.step.sm/crypto v0.77.1
 )
 
 require (
@@ -95,6 +97,7 @@ require (
 	github.com/nats-io/nkeys v0.4.16 // indirect
 	github.com/newrelic/go-agent/v3 v3.42.0 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
+	github.com/portico-platform/portico/services v0.0.0 // indirect
 	github.com/prometheus/client_golang v1.24.0 // indirect
 	github.com/prometheus/client_model v0.6.2 // indirect
 	github.com/prometheus/common v0.70.0 // indirect
@@ -125,7 +128,6 @@ require (
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
 	go.opentelemetry.io/otel/metric v1.47.0 // indirect
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
-	go.step.sm/crypto v0.77.1 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	go.uber.org/zap v1.27.1 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
