@@ -153,9 +153,11 @@ func (s *site) startControllers(t *testing.T) {
 	t.Helper()
 	own := []string{"namespace", "garbagecollector", "serviceaccount", "serviceaccount-token", "root-ca-cert-publisher", "resourcequota",
 		"pvc-protection", "pv-protection", "csrsigning", "csrapproving", "csrcleaner"}
+	// They end when they cannot renew in time, by default in ten seconds.
+	long := []string{"--leader-elect-lease-duration=4m", "--leader-elect-renew-deadline=" + patience.String()}
 	s.run(t, "cluster/kubernetes", "kube-controller-manager", "--kubeconfig="+s.issue(t, "system:kube-controller-manager"),
-		"--use-service-account-credentials", "--secure-port=0", "--port=0", "--controllers=*,-"+strings.Join(own, ",-"))
-	s.run(t, "cluster/kubernetes", "kube-scheduler", "--kubeconfig="+s.issue(t, "system:kube-scheduler"), "--secure-port=0", "--port=0")
+		"--use-service-account-credentials", "--secure-port=0", "--port=0", "--controllers=*,-"+strings.Join(own, ",-"), long[0], long[1])
+	s.run(t, "cluster/kubernetes", "kube-scheduler", "--kubeconfig="+s.issue(t, "system:kube-scheduler"), "--secure-port=0", "--port=0", long[0], long[1])
 }
 
 // issue requests a client certificate for a user from the API, and returns a kubeconfig.
