@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +57,21 @@ func TestContractsOnlyGrow(t *testing.T) {
 	}
 	if err := os.WriteFile(contracts, append(indented.Bytes(), '\n'), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestContractsOfTheLastCommit: the file may not forget what it knew, either.
+func TestContractsOfTheLastCommit(t *testing.T) {
+	content, err := exec.Command("git", "show", "HEAD~1:./"+contracts).Output()
+	if err != nil {
+		t.Skipf("needs a clone with history: %v", err)
+	}
+	var earlier descriptorpb.FileDescriptorProto
+	if err := protojson.Unmarshal(content, &earlier); err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range breaks(t, &earlier, protodesc.ToFileDescriptorProto(pb.File_portico_proto)) {
+		t.Error(problem)
 	}
 }
 
