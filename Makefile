@@ -172,6 +172,10 @@ ATTACK_ARGS ?= -duration 10m
 rolling: ## roll, scale, kill and cut off each service under the load of 200 writers and 1,000 informers
 	go test -count=1 -timeout 0 -v -run 'TestRolling$$' ./deploy/e2e -args -rolling
 
+.PHONY: skew-test
+skew-test: ## run the services of an earlier commit among the present ones; FROM=commit, by default the release before or HEAD~1
+	go test -count=1 -timeout 0 -v -run 'TestSkew$$' ./deploy/e2e -args -skew -skew-from '$(FROM)'
+
 .PHONY: attack
 attack: ## attack the suite: the trials in their large form, again and again, and a report
 	go test -count=1 -timeout 0 -v -run 'TestAttack|TestLinearizable' ./deploy/e2e -args -slowest 1s $(ATTACK_ARGS)

@@ -25,6 +25,7 @@ import (
 type program struct {
 	name    string
 	replica string // that the process is, of several of the program; else as name
+	bin     string // the folder of the program; empty for that of the suite
 	args    []string
 	peers   []string // services that it calls
 	etcd    bool
@@ -228,7 +229,7 @@ func (s *suite) start(t *testing.T, p program) {
 		args = append(args, "--bind-address="+host, "--secure-port="+port)
 	}
 	slices.Sort(args)
-	command, logs := exec.Command(filepath.Join(s.bin, p.name), args...), s.logs
+	command, logs := exec.Command(filepath.Join(cmp.Or(p.bin, s.bin), p.name), args...), s.logs
 	if p.descriptors > 0 {
 		command, logs = limited(p.descriptors, command), t.TempDir()
 	}
