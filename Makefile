@@ -176,6 +176,12 @@ rolling: ## roll, scale, kill and cut off each service under the load of 200 wri
 skew-test: ## run the services of an earlier commit among the present ones; FROM=commit, by default the release before or HEAD~1
 	go test -count=1 -timeout 0 -v -run 'TestSkew$$' ./deploy/e2e -args -skew -skew-from '$(FROM)'
 
+ROUNDS ?= 10
+
+.PHONY: bounds
+bounds: ## measure what lost hubs and crashed front doors cost, in ROUNDS; fails when a 90th percentile is above its bound
+	go test -count=1 -timeout 0 -v -run 'TestLostHub|TestCrashedClaim' ./deploy/e2e -args -bounds $(ROUNDS)
+
 .PHONY: attack
 attack: ## attack the suite: the trials in their large form, again and again, and a report
 	go test -count=1 -timeout 0 -v -run 'TestAttack|TestLinearizable' ./deploy/e2e -args -slowest 1s $(ATTACK_ARGS)
