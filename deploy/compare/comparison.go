@@ -114,6 +114,8 @@ type runner struct {
 	whole *corpus.Case
 	names *normal.Names
 	seen  corpus.Seen
+	// namespace is that of a random sequence, otherwise empty.
+	namespace string
 }
 
 // runner starts a case. If the reference server is a later release, Portico's documents define
@@ -134,7 +136,7 @@ func (r *runner) run(ctx context.Context, step *corpus.Step) (map[string]any, er
 	if err != nil { // a missing response is a difference, too
 		return map[string]any{"code": "no answer: " + err.Error()}, nil
 	}
-	tree, parsed := r.names.Tree(step.Name, answer)
+	tree, parsed := r.names.Tree(step.Name, anonymous(answer, r.namespace))
 	if answer.Code < 300 && parsed != nil {
 		r.seen[step.Name] = parsed
 		return tree, r.waitStable(ctx, step)

@@ -25,7 +25,8 @@ var intendedLists embed.FS
 // settings are the flags.
 type settings struct {
 	portico, peer, release, only, list, results, work string
-	examples, parallel                                int
+	examples, parallel, random                        int
+	seed                                              uint64
 	strict                                            bool
 }
 
@@ -40,6 +41,8 @@ func main() {
 	flag.StringVar(&s.work, "work", "", "keep data and logs of the servers in this folder")
 	flag.IntVar(&s.examples, "examples", 3, "number of requests to print for each class of differences")
 	flag.IntVar(&s.parallel, "parallel", 2, "number of kinds to compare at the same time")
+	flag.IntVar(&s.random, "random", 0, "send this number of random sequences of requests in place of the corpus")
+	flag.Uint64Var(&s.seed, "seed", 1, "the random sequences to send")
 	flag.BoolVar(&s.strict, "strict", false, "fail when there are open differences")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -80,6 +83,10 @@ func run(ctx context.Context, s *settings) error {
 	}
 	report := verdict.NewReport(intended)
 	c := &comparison{portico: portico, peer: peer, only: only, parallel: s.parallel, older: s.release == olderRelease, report: report}
+	if s.random > 0 {
+		r := &randomly{comparison: c, intended: intended, seed: s.seed, count: s.random}
+		return errors.Join(r.run(ctx), s.failure(report))
+	}
 	return errors.Join(c.run(ctx), finish(s, report, intended))
 }
 
@@ -93,7 +100,11 @@ func (s *settings) intended() (*verdict.Intended, error) {
 		return verdict.ParseIntended(content)
 	}
 	var lists [][]byte
-	for _, name := range []string{"both", s.release} {
+	names := []string{"both", s.release}
+	if s.random > 0 {
+		names = append(names, "random")
+	}
+	for _, name := range names {
 		content, err := intendedLists.ReadFile("intended/" + name + ".yaml")
 		if err != nil {
 			return nil, err
@@ -122,10 +133,15 @@ func finish(s *settings, report *verdict.Report, intended *verdict.Intended) err
 	if s.only == "" {
 		failures = append(failures, intended.Unused())
 	}
+	return errors.Join(append(failures, s.failure(report))...)
+}
+
+// failure returns an error if open differences are one.
+func (s *settings) failure(report *verdict.Report) error {
 	if s.strict && report.Open > 0 {
-		failures = append(failures, fmt.Errorf("%d requests have open differences", report.Open))
+		return fmt.Errorf("%d requests have open differences", report.Open)
 	}
-	return errors.Join(failures...)
+	return nil
 }
 
 // olderRelease is the release of Portico that is not the one of the reference server.
