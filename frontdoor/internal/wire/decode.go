@@ -143,6 +143,12 @@ func (c *Codec) DeleteOptions(contentType string, body []byte, charge Charge) (*
 	return options, nil
 }
 
+// CheckMedia returns UnsupportedMediaType (415) for a Content-Type that bodies of a type cannot have.
+func (c *Codec) CheckMedia(contentType string, t *catalogue.Type) error {
+	_, err := c.bodyMedia(contentType, kindOf(t))
+	return err
+}
+
 // bodyMedia returns the encoding for a Content-Type, or a 415 if bodies of the kind cannot
 // have it.
 func (c *Codec) bodyMedia(contentType string, kind schema.GroupVersionKind) (Media, error) {

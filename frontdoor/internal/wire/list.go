@@ -20,6 +20,7 @@ type ListMeta struct {
 	Remaining *int64 // objects after this chunk; nil if unknown
 
 	ofObject bool // a Table of one object, without continue
+	custom   bool // whole objects of a custom type, whose lists always have continue, as in Kubernetes
 }
 
 // ListWriter writes one list: Begin, then Item for each object, then End. It must not be
@@ -113,6 +114,7 @@ func (e *Encoder) appendListHead(dst []byte, meta ListMeta) []byte {
 	if e.form.As == Table {
 		return e.appendTableHead(dst, meta, true)
 	}
+	meta.custom = e.t.Custom && e.form.As == Whole
 	dst = appendTypeMeta(dst, e.listKind())
 	dst = e.codec.appendListMeta(dst, meta)
 	return append(dst, `,"items":[`...)
@@ -136,7 +138,7 @@ func (c *Codec) appendListMeta(dst []byte, meta ListMeta) []byte {
 		dst = append(dst, resource.FormatResourceVersion(meta.Revision)...)
 		dst = append(dst, `",`...)
 	}
-	if meta.Continue != "" || c.vocabulary.Behaviour.ContinueAlways && !meta.ofObject {
+	if meta.Continue != "" || meta.custom || c.vocabulary.Behaviour.ContinueAlways && !meta.ofObject {
 		dst = append(dst, `"continue":`...)
 		dst = strconv.AppendQuote(dst, meta.Continue) // tokens are plain ASCII
 		dst = append(dst, ',')

@@ -89,7 +89,10 @@ func (c *Codec) formFor(element accept.Range, t *catalogue.Type, what What) (For
 	if stream, ok := element.Params["stream"]; ok && stream != "watch" {
 		return Form{}, false
 	}
-	if kind, ok := element.Params["as"]; ok {
+	kind, ok := element.Params["as"]
+	_, grouped := element.Params["g"]
+	_, versioned := element.Params["v"]
+	if ok || grouped || versioned {
 		if form.As, ok = shownAs(kind, t, what, !c.release.Before(release.V136)); !ok {
 			return Form{}, false
 		}

@@ -59,6 +59,8 @@ func TestNegotiate(t *testing.T) {
 		{"application/json;as=Table;g=meta.platform.io;v=v9", configMaps, wire.List, "", 0, 0},
 		{"application/json;as=Table;g=meta.k8s.io;v=v1", configMaps, wire.List, "", 0, 0},
 		{"application/json;as=Table", configMaps, wire.List, "", 0, 0},
+		{"application/json;v=v1", configMaps, wire.Object, "", 0, 0},
+		{"application/json;g=meta.platform.io, application/yaml", configMaps, wire.Object, "application/yaml", wire.YAML, wire.Whole},
 		{"application/json;as=Carpet;g=meta.platform.io;v=v1", configMaps, wire.List, "", 0, 0},
 		{partial, configMaps, wire.Object, json, wire.JSON, wire.Partial},
 		{partial, configMaps, wire.Watch, json, wire.JSON, wire.Partial},

@@ -112,6 +112,27 @@ func list(t *testing.T, e *wire.Encoder, meta wire.ListMeta, items int) []byte {
 	return w.Body.Bytes()
 }
 
+// TestCustomListsContinue: whole lists of custom objects always have continue in the original vocabulary, too.
+func TestCustomListsContinue(t *testing.T) {
+	const partial = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	codec := newCodec(vocabulary.K8s())
+	for _, c := range []struct {
+		accept string
+		t      *catalogue.Type
+		want   string
+	}{
+		{"", widgets, `"metadata":{"resourceVersion":"9","continue":""}`}, {"", configMaps, `"metadata":{"resourceVersion":"9"}`}, {partial, widgets, `"metadata":{"resourceVersion":"9"}`},
+	} {
+		form, err := codec.Negotiate(request(c.accept, ""), c.t, wire.List)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(list(t, codec.Encoder(form, c.t), wire.ListMeta{Revision: 9}, 0)); !strings.Contains(got, c.want) {
+			t.Errorf("%q %s: %s", c.accept, c.t.Kind, got)
+		}
+	}
+}
+
 func itemName(i int) string { return fmt.Sprintf("c%d", i) }
 
 func watched(t *testing.T, v *wire.EventEncoder) []byte {

@@ -52,6 +52,9 @@ func TestScaleIsPrepared(t *testing.T) {
 	c.refused(services.ReasonBadRequest, "PUT", deployments+"/web/scale", scale(`{"replicas":"3"}`))
 	c.refused(services.ReasonBadRequest, "PATCH", deployments+"/web/scale", `{"spec":{"replicas":"3"}}`)
 	c.refused(services.ReasonInvalid, "PUT", deployments+"/web/scale", scale(`{"replicas":-1}`))
+	for _, meta := range []string{"", `"metadata":{},`, `"metadata":{"name":"other"},`} {
+		c.refused(services.ReasonBadRequest, "PUT", deployments+"/web/scale", `{"apiVersion":"autoscaling/v1","kind":"Scale",`+meta+`"spec":{"replicas":0}}`)
+	}
 	for body, want := range map[string]any{`{"replicas":3}`: 3.0, `{"replicas":null}`: nil, `{}`: nil} {
 		shown := c.must("PUT", deployments+"/web/scale", scale(body))
 		if got := shown["spec"].(map[string]any)["replicas"]; got != want {

@@ -26,8 +26,7 @@ func (h *Handlers) mutate(ctx context.Context, w *writeRequest, c *current, d de
 	if err != nil || d.tree == nil {
 		return a, err
 	}
-	w.dedupOwnerReferences(d.tree, " after mutating admission happens; API server dedups owner references in 1.20+, "+
-		"and may reject such requests as early as 1.24; please fix your requests")
+	w.dedupOwnerReferences(d.tree, true)
 	d.strict = nil // reported
 	if err := w.prepare(ctx, c, d); err != nil {
 		return a, err

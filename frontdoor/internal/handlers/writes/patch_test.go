@@ -3,9 +3,12 @@ package writes
 import (
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
 	"github.com/portico-platform/portico/services/tree"
@@ -82,5 +85,33 @@ func TestOwnersAreNamedOnce(t *testing.T) {
 	created := c.must("POST", configMaps, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","ownerReferences":[%s,%s]}}`, owner, owner))
 	if kept, _ := created["metadata"].(map[string]any)["ownerReferences"].([]any); len(kept) != 1 {
 		t.Errorf("kept %v", kept)
+	}
+}
+
+// TestMediaTypesAreCheckedFirst: neither the parameters nor whether the object exists matter if the
+// media type of the request or that of its response does not fit.
+func TestMediaTypesAreCheckedFirst(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	for _, x := range []struct {
+		method, path, contentType, accept string
+		code                              int32
+	}{
+		{"POST", configMaps + "?dryRun=x", "text/plain", "", 415}, {"PUT", configMaps + "/missing?fieldValidation=x", "text/plain", "", 415},
+		{"PATCH", configMaps + "/missing?dryRun=x", "application/json", "", 415}, {"PATCH", configMaps + "/missing?dryRun=x", "application/json", "text/html", 415},
+		{"POST", configMaps + "?dryRun=x", "text/plain", "text/html", 406}, {"PATCH", configMaps + "/missing?dryRun=x", "application/merge-patch+json", "text/html", 406},
+		{"POST", configMaps + "?dryRun=x", "application/json", "", 422}, {"PATCH", configMaps + "/missing?dryRun=x", "application/merge-patch+json", "", 422},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), x.method, x.path, strings.NewReader("{}"))
+		r.Header.Set("Content-Type", x.contentType)
+		if x.accept != "" {
+			r.Header.Set("Accept", x.accept)
+		}
+		req := &request.Request{Request: r, User: services.UserInfo{Name: "tester"}, Audit: &audit.Record{}}
+		if _, err := req.Identify(c.engine); err != nil {
+			t.Fatal(err)
+		}
+		if s := services.AsStatus(c.handlers.Write(httptest.NewRecorder(), req)); s == nil || s.Code != x.code {
+			t.Errorf("%+v: %v", x, s)
+		}
 	}
 }

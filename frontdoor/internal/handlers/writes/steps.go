@@ -192,6 +192,11 @@ func (h *Handlers) desire(ctx context.Context, w *writeRequest, c *current) (d d
 // left.
 func (w *writeRequest) put(ctx context.Context, c *current, d desired) (map[string]any, error) {
 	if t := w.bodyType; t != w.req.Type {
+		if w.req.Verb == "update" {
+			if err := strategy.CheckName(w.req.Name, strategy.Metadata(d.tree)); err != nil {
+				return nil, err
+			}
+		}
 		warnings, err := w.req.Engine.Schemas.PrepareBody(ctx, schema.Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind},
 			d.tree, w.options.FieldValidation, d.strict...)
 		w.admission.Warn(warnings...)
@@ -224,7 +229,7 @@ func (h *Handlers) admit(ctx context.Context, w *writeRequest, c *current, d des
 	if err := cmp.Or(w.prepare(ctx, c, d), c.unversioned); err != nil {
 		return a, err
 	}
-	w.dedupOwnerReferences(d.tree, ", which are dropped")
+	w.dedupOwnerReferences(d.tree, w.req.Verb == "patch")
 	h.trackFields(w, c, d.tree)
 	if c.exists() {
 		s.PrepareUpdate(d.tree, c.tree)
@@ -338,11 +343,19 @@ func (w *writeRequest) prepare(ctx context.Context, c *current, d desired) error
 	return err
 }
 
-// dedupOwnerReferences drops duplicate ownerReferences and warns the client.
-func (w *writeRequest) dedupOwnerReferences(object map[string]any, so string) {
-	if repeated := strategy.DedupOwnerReferences(object); repeated != nil {
-		w.admission.Warn(".metadata.ownerReferences contains duplicate entries" + so + "; duplicate UID(s) observed: " + strings.Join(repeated, ", "))
+// dedupOwnerReferences drops duplicate ownerReferences and warns the client. The warning for a
+// patch is always the one for those that are there after admission, as in Kubernetes.
+func (w *writeRequest) dedupOwnerReferences(object map[string]any, afterAdmission bool) {
+	repeated := strategy.DedupOwnerReferences(object)
+	if repeated == nil {
+		return
 	}
+	after := ""
+	if afterAdmission {
+		after = " after mutating admission happens"
+	}
+	w.admission.Warn(".metadata.ownerReferences contains duplicate entries" + after + "; API server dedups owner references in 1.20+, " +
+		"and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: " + strings.Join(repeated, ", "))
 }
 
 // trackFields updates the managedFields for the request's field manager.

@@ -66,14 +66,14 @@ func (h *Handlers) Write(rw http.ResponseWriter, r *request.Request) error {
 func (h *Handlers) readRequest(rw http.ResponseWriter, r *request.Request) (*writeRequest, error) {
 	w := &writeRequest{req: r, mediaType: r.MediaType(), subject: typesystem.SubjectOf(r.Subresource),
 		bodyType: r.Engine.BodyType(r.Type, r.Subresource)}
+	if err := h.negotiate(w); err != nil {
+		return nil, err
+	}
 	var err error
 	if w.options, err = request.ParseWriteOptions(r); err != nil {
 		return nil, err
 	}
 	w.admission = admit.Write(h.Admission, r, w.options)
-	if w.form, err = h.Codec.Negotiate(r.Request, w.bodyType, wire.Object); err != nil {
-		return nil, err
-	}
 	if w.raw, err = r.ReadBody(rw); err != nil {
 		return nil, err
 	}
@@ -97,6 +97,21 @@ func (h *Handlers) readRequest(rw http.ResponseWriter, r *request.Request) (*wri
 	version := tree.Text(w.body.Object, "metadata", "resourceVersion")
 	w.unconditional, w.named = version == "" || version == "0", tree.Text(w.body.Object, "metadata", "name") != ""
 	return w, nil
+}
+
+// negotiate checks the media types of the request and its response before anything else. That of
+// a patch comes first, as in Kubernetes.
+func (h *Handlers) negotiate(w *writeRequest) (err error) {
+	patch := w.req.Verb == "patch"
+	if patch && w.mediaType != request.MediaTypeApplyCBOR {
+		if err := w.req.Engine.Merge.CheckMedia(w.bodyType, w.mediaType); err != nil {
+			return err
+		}
+	}
+	if w.form, err = h.Codec.Negotiate(w.req.Request, w.bodyType, wire.Object); err != nil || patch {
+		return err
+	}
+	return h.Codec.CheckMedia(w.req.Header.Get("Content-Type"), w.bodyType)
 }
 
 // takeBody returns the decoded body, which the caller may modify. The first attempt takes that

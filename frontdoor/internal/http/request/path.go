@@ -46,7 +46,7 @@ func (r *Request) find(types *catalogue.Catalogue) Handler {
 		return refuse(NoPath())
 	}
 	if p.subresource != "" {
-		if r.Subresource = t.Subresources[p.subresource]; r.Subresource == nil {
+		if r.Subresource = t.Subresources[p.subresource]; r.Subresource == nil || p.subpath != "" && !r.Subresource.Connect {
 			return refuse(NoPath())
 		}
 	}

@@ -79,6 +79,8 @@ func TestUnserved(t *testing.T) {
 		{"GET", "/api/v1/foos", 404, services.Attributes{Verb: "list", Version: "v1", Resource: "foos"}},
 		{"GET", "/apis/foo/v1/namespaces/a/bars/b", 404, services.Attributes{Verb: "get", Group: "foo", Version: "v1", Namespace: "a", Resource: "bars", Name: "b"}},
 		{"GET", "/apis/apps/v1/namespaces/a/deployments/d/foo", 404, services.Attributes{Verb: "get", Group: "apps", Version: "v1", Namespace: "a", Resource: "deployments", Name: "d", Subresource: "foo"}},
+		{"POST", "/apis/apps/v1/namespaces/a/deployments/d/status/x", 404, services.Attributes{Verb: "create", Group: "apps", Version: "v1", Namespace: "a", Resource: "deployments", Name: "d", Subresource: "status"}},
+		{"GET", "/api/v1/namespaces/a/services/s/proxy/x", 0, services.Attributes{Verb: "get", Version: "v1", Namespace: "a", Resource: "services", Name: "s", Subresource: "proxy"}},
 		{"POST", "/api/v1/configmaps", 405, services.Attributes{Verb: "create", Version: "v1", Resource: "configmaps"}},
 		{"PUT", "/api/v1/namespaces/a/pods", 405, services.Attributes{Verb: "update", Version: "v1", Namespace: "a", Resource: "pods"}},
 		{"POST", "/api/v1/namespaces/a/pods/x", 405, services.Attributes{Verb: "create", Version: "v1", Namespace: "a", Resource: "pods", Name: "x"}},

@@ -77,11 +77,10 @@ func ParseReadOptions(r *Request) (ReadOptions, error) {
 	}
 	causes := o.listCauses(version)
 	if r.Verb == "watch" {
-		causes = o.watchCauses()
-		later := !r.Engine.Types.Release().Before(release.V136)
-		if later && o.Match == "" && o.InitialEvents == nil && o.Token != "" && (version == "" || version == "0") {
-			causes = append(causes, forbidden(fieldMatch, besidesTokens)) // such a watch requires initial events
+		if later := !r.Engine.Types.Release().Before(release.V136); later && BoolOption(q, "watch") {
+			o.defaultInitialEvents(version)
 		}
+		causes = o.watchCauses()
 	}
 	if len(causes) > 0 {
 		refused := r.invalidOptions("ListOptions", causes)
@@ -111,8 +110,12 @@ func (r *Request) ofDefinition(selector string) (string, error) {
 	return rest, nil
 }
 
-// ParseGetOptions parses the parameters of a get.
+// ParseGetOptions parses the parameters of a get. It returns BadRequest (400) for the export of
+// an object, which a client must not take for one.
 func ParseGetOptions(q url.Values) (o ReadOptions, err error) {
+	if BoolOption(q, "export") {
+		return o, services.BadRequest("the export parameter, deprecated since v1.14, is no longer supported")
+	}
 	version := q.Get("resourceVersion")
 	o.HasVersion = version != ""
 	o.Revision, err = parseVersion(version)
@@ -153,6 +156,15 @@ func (o ReadOptions) listCauses(version string) (causes []services.StatusCause) 
 		causes = append(causes, forbidden(fieldMatch, `resourceVersionMatch "exact" is forbidden for resourceVersion "0"`))
 	}
 	return causes
+}
+
+// defaultInitialEvents makes a watch that begins with the existing objects anyway one that asks for
+// them, so that it has a bookmark after the last of them.
+func (o *ReadOptions) defaultInitialEvents(version string) {
+	if o.Match == "" && o.InitialEvents == nil && (version == "" || version == "0") {
+		send := true
+		o.InitialEvents, o.Match = &send, MatchNotOlderThan
+	}
 }
 
 // watchCauses returns the errors of contradicting parameters of a watch.

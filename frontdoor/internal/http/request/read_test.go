@@ -149,11 +149,44 @@ func TestWatchWithToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	for query, refused := range map[string]bool{"continue=x": true, "continue=x&resourceVersion=0": true, "continue=x&resourceVersion=": true, "resourceVersion=0": false} {
-		r := asking("watch", query, &catalogue.Type{})
+		r := asking("watch", "watch=1&"+query, &catalogue.Type{})
 		r.Engine.Types = types
 		_, err := ParseReadOptions(r)
 		if refused != (err != nil) || refused && services.AsStatus(err).Details.Causes[0].Field != fieldMatch {
 			t.Errorf("watch ?%s: got %v, refused: %t", query, err, refused)
+		}
+	}
+}
+
+// TestWatchesFromTheBeginningEndIt: from release 1.36 on a watch that begins with the existing
+// objects has a bookmark after them, if it has bookmarks.
+func TestWatchesFromTheBeginningEndIt(t *testing.T) {
+	for _, of := range []release.Release{release.V121, release.V136} {
+		types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s(), Release: of})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for query, begins := range map[string]bool{"watch=1": true, "watch=true&resourceVersion=0": true, "watch=1&resourceVersion=7": false, "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan": false} {
+			r := asking("watch", query, &catalogue.Type{})
+			r.Engine.Types = types
+			o, err := ParseReadOptions(r)
+			ends := o.InitialEvents != nil && *o.InitialEvents
+			if err != nil || o.Synthetic() != begins || ends != (begins && of == release.V136) {
+				t.Errorf("%s ?%s: got %+v, %v", of, query, o, err)
+			}
+		}
+	}
+}
+
+// TestExport: an export of an object is refused.
+func TestExport(t *testing.T) {
+	for query, refused := range map[string]bool{"export=true": true, "export": true, "export=false": false, "export=0": false} {
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ParseGetOptions(values); refused != (err != nil) {
+			t.Errorf("?%s: %v", query, err)
 		}
 	}
 }

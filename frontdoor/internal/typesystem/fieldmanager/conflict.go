@@ -1,6 +1,7 @@
 package fieldmanager
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -18,7 +19,10 @@ const maxConflicts = 100
 // 2), up to maxConflicts.
 func conflictStatus(conflicts smd.Conflicts) *services.Status {
 	// The fields of a manager stay in the order of its set: each object's own ones come first.
-	slices.SortStableFunc(conflicts, func(a, b smd.Conflict) int { return strings.Compare(a.Manager, b.Manager) })
+	slices.SortStableFunc(conflicts, func(a, b smd.Conflict) int {
+		one, other := identityOf(a.Manager), identityOf(b.Manager)
+		return cmp.Or(strings.Compare(one.name, other.name), strings.Compare(a.Manager, b.Manager))
+	})
 	var causes []services.StatusCause
 	var lines []string
 	listed := conflicts[:min(len(conflicts), maxConflicts)]

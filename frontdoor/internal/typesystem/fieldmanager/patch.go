@@ -47,8 +47,8 @@ func (e *Engine) Patch(ctx context.Context, r PatchRequest) (patched map[string]
 		patched, err = patches.JSON(ctx, r.Current, r.Body)
 		return patched, patches.Strict(r.Body), err
 	}
-	if !e.accepts(r) {
-		return nil, nil, e.unsupported(r.Type)
+	if err := e.CheckMedia(r.Type, r.MediaType); err != nil {
+		return nil, nil, err
 	}
 	patch, warnings, err := decode(r)
 	if err != nil {
@@ -74,17 +74,22 @@ func bodySchema(r PatchRequest) *spec.Schema {
 	return r.Type.Schema()
 }
 
-// accepts reports whether the type supports this media type.
-func (e *Engine) accepts(r PatchRequest) bool {
-	switch r.MediaType {
-	case MediaTypeMerge:
-		return true
+// CheckMedia returns UnsupportedMediaType (415) for a patch of a media type that the type does
+// not support.
+func (e *Engine) CheckMedia(t *catalogue.Type, mediaType string) error {
+	supported := false
+	switch mediaType {
+	case MediaTypeJSON, MediaTypeMerge:
+		supported = true
 	case MediaTypeStrategic:
-		return !r.Type.Custom // its schema has no merge keys
+		supported = !t.Custom // its schema has no merge keys
 	case MediaTypeApply:
-		return !e.WithoutApply
+		supported = !e.WithoutApply
 	}
-	return false
+	if supported {
+		return nil
+	}
+	return e.unsupported(t)
 }
 
 // unsupported returns the 415 of a patch that the type does not support. As in Kubernetes,

@@ -33,6 +33,23 @@ func TestStatusOfCustomTypes(t *testing.T) {
 	}
 }
 
+// TestNullIsAChange: a field that becomes null is a change of a custom object, except its status if that
+// has a path of its own.
+func TestNullIsAChange(t *testing.T) {
+	for field, counts := range map[string]bool{"status": true, "other": true} {
+		w := Write{Vocabulary: vocabulary.K8s(), Type: &catalogue.Type{Custom: true, Kind: "Widget", Behavior: kinds.CustomBehavior()}}
+		for range 2 {
+			next, old := map[string]any{"metadata": map[string]any{}, field: nil}, map[string]any{"metadata": map[string]any{"generation": int64(3)}}
+			w.Count(next, old)
+			if want := map[bool]int64{true: 4, false: 3}[counts]; Metadata(next)["generation"] != want {
+				t.Errorf("%s: %v, want %d", field, next, want)
+			}
+			w.Type.Subresources = map[string]*catalogue.Subresource{"status": {}}
+			counts = field != "status"
+		}
+	}
+}
+
 // terminating marks definitions like package crd.
 type terminating struct{ Definitions }
 

@@ -238,7 +238,9 @@ func (w Write) counted(obj, old map[string]any) bool {
 		return field == "metadata" || field == "status" && (!w.Type.Custom || w.Type.Subresources["status"] != nil)
 	}
 	for field := range obj {
-		if !ignored(field) && !tree.Equal(obj[field], old[field]) {
+		_, had := old[field]
+		added := !had && w.Type.Custom // of a custom type, null is a value
+		if !ignored(field) && (added || !tree.Equal(obj[field], old[field])) {
 			return true
 		}
 	}

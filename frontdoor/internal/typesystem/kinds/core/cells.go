@@ -24,6 +24,14 @@ func showVolumeClaim(o *cell.Object) any {
 	return claim.Get("namespace").String() + "/" + claim.Get("name").String()
 }
 
+// showClaimCapacity is what the volume of a claim holds, "0" if that is not known.
+func showClaimCapacity(o *cell.Object) any {
+	if o.Spec.Get("volumeName").String() == "" {
+		return ""
+	}
+	return cmp.Or(o.Status.Get("capacity", "storage").Text(), "0")
+}
+
 func showVolumeClass(o *cell.Object) any {
 	older := o.Metadata.Get("annotations", o.Names.Qualified("volume.beta", "storage-class")).String()
 	return cmp.Or(older, o.Spec.Get("storageClassName").String())

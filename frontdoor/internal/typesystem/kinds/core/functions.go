@@ -77,6 +77,7 @@ var Functions = kinds.Functions{
 		"showQuotaLimits":      showQuotaLimits,
 		"showQuotaRequests":    showQuotaRequests,
 		"showVolumeClaim":      showVolumeClaim,
+		"showClaimCapacity":    showClaimCapacity,
 		"showVolumeClass":      showVolumeClass,
 		"showVolumeStatus":     showVolumeStatus,
 	},

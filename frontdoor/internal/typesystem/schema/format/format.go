@@ -66,7 +66,7 @@ func AnnotationKey(key string) []string { return validation.IsQualifiedName(stri
 
 // DNSName is a domain, or any name below one (*.example.com).
 func DNSName(value string) []string {
-	if strings.HasPrefix(value, "*.") {
+	if strings.Contains(value, "*") {
 		return validation.IsWildcardDNS1123Subdomain(value)
 	}
 	return validation.IsDNS1123Subdomain(value)

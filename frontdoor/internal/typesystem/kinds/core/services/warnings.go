@@ -9,6 +9,9 @@ import (
 
 // serviceWarnings warns of settings of a Service that have no effect, or not for long.
 func serviceWarnings(c *rules.Check, m, _ map[string]any, _ *field.Path) {
+	if c.Subresource != "" { // which does not write the spec
+		return
+	}
 	spec := rules.Object(m, "spec")
 	kind := rules.Text(spec, "type")
 	headless, external := kind == "ClusterIP" && spec["clusterIP"] == "None", kind == "ExternalName"
