@@ -66,8 +66,8 @@ import (
 )
 
 // Types returns the Go types of the published API by their original group, version and
-// kind. Versions that a release serves and this list lacks (the betas of autoscaling/v2 in
-// 1.21, scheduling/v1alpha2 in 1.36) have no Protobuf, like custom resources.
+// kind. What a release serves and this list lacks (autoscaling/v2beta1 and PodSecurityPolicy in
+// 1.21, scheduling/v1alpha2 in 1.36) has no Protobuf, like custom resources.
 var Types = sync.OnceValue(func() *runtime.Scheme {
 	types := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{

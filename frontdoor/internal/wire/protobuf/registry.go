@@ -66,6 +66,10 @@ type Message struct {
 	extension string
 }
 
+// sameMessages has the versions of 1.21 that no longer have Go types and whose messages are
+// those of a later version, by the original names.
+var sameMessages = map[schema.GroupVersion]string{{Group: "autoscaling", Version: "v2beta2"}: "v2"}
+
 // Find returns the messages of a kind. It returns an error if the kind has no Protobuf
 // form.
 func (r *Registry) Find(kind schema.GroupVersionKind) (*Message, error) {
@@ -76,6 +80,9 @@ func (r *Registry) Find(kind schema.GroupVersionKind) (*Message, error) {
 	}
 	original := kind
 	original.Group = vocabulary.K8s().Group(r.vocabulary.ShortGroup(kind.Group))
+	if later, ok := sameMessages[original.GroupVersion()]; ok {
+		original.Version = later
+	}
 	object, err := r.types.New(original)
 	if err != nil {
 		return nil, fmt.Errorf("%s has no Protobuf form", kind)

@@ -96,6 +96,34 @@ func TestSamples(t *testing.T) {
 	}
 }
 
+// TestSameMessages converts a sample of autoscaling/v2 as one of autoscaling/v2beta2, which no longer has Go
+// types, to Protobuf and back.
+func TestSameMessages(t *testing.T) {
+	r := protobuf.NewRegistry(vocabulary.Platform())
+	kind := schema.GroupVersionKind{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"}
+	former := kind
+	former.Version = "v2beta2"
+	sample := bytes.Replace(samples(t)[kind].json, []byte(`"autoscaling/v2"`), []byte(`"autoscaling/v2beta2"`), 1)
+	later, err := r.Find(kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := r.Find(former)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := later.Append(nil, sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := m.Append(nil, sample); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes instead of %d: %v", len(got), len(want), err)
+	}
+	if back, err := m.Decode(want, nil); err != nil || back["apiVersion"] != "autoscaling/v2beta2" {
+		t.Errorf("it comes back as %v: %v", back["apiVersion"], err)
+	}
+}
+
 // TestVocabulary looks up kinds by the names of the vocabulary.
 func TestVocabulary(t *testing.T) {
 	for _, c := range []struct {
