@@ -4,9 +4,11 @@
 package issuer
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -15,12 +17,13 @@ import (
 	"github.com/portico-platform/portico/services/tokenkey"
 )
 
-// Register declares the flags of issued service account tokens. Authn declares all
-// but the first one too, to verify the tokens.
+// Register declares the flags of issued service account tokens. Authn declares those that it
+// needs to verify the tokens.
 func Register(fs *pflag.FlagSet) {
 	fs.String("service-account-signing-key-file", "", "PEM file with the private key that signs service account tokens (default: the first one in --service-account-key-file)")
 	fs.StringArray("service-account-key-file", nil, "PEM file of keys (public or private) of service account tokens; may be given more than once; default: the server's TLS key")
 	fs.StringArray("service-account-issuer", nil, "issuer of bound service account tokens; if empty, a default of the vocabulary; if given more than once, the first one issues tokens and the tokens of all are accepted")
+	fs.String("service-account-jwks-uri", "", "https URL of the keys that service account tokens are verified with, for the issuer's metadata; if empty, that of the front door by the name that the client uses")
 	registerLifetimes(fs)
 	fs.StringSlice("api-audiences", nil, "audiences that this API answers to; the service account issuers when empty")
 }
@@ -41,6 +44,10 @@ func New(n *run.Node) (*Issuer, error) {
 		return nil, run.Usagef("--service-account-issuer: %v", err)
 	}
 	i := &Issuer{Name: names[0], Claim: n.Vocabulary.Domain}
+	i.KeysURL, _ = n.Flags.GetString("service-account-jwks-uri")
+	if u, err := url.Parse(i.KeysURL); i.KeysURL != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
+		return nil, run.Usagef("--service-account-jwks-uri: %q is not an https URL", i.KeysURL)
+	}
 	if i.Lifetimes, err = readLifetimes(n.Flags, n.Log); err != nil {
 		return nil, err
 	}
@@ -76,7 +83,7 @@ func Documents(i *Issuer) map[string]func(http.ResponseWriter, *http.Request) er
 	}
 	return map[string]func(http.ResponseWriter, *http.Request) error{
 		pathIssuer: func(w http.ResponseWriter, r *http.Request) error {
-			return writeJSON(w, "application/json", map[string]any{"issuer": i.Name, "jwks_uri": "https://" + r.Host + pathKeys,
+			return writeJSON(w, "application/json", map[string]any{"issuer": i.Name, "jwks_uri": cmp.Or(i.KeysURL, "https://"+r.Host+pathKeys),
 				"response_types_supported": []string{"id_token"}, "subject_types_supported": []string{"public"},
 				"id_token_signing_alg_values_supported": i.algorithms()})
 		},

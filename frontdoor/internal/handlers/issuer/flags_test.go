@@ -43,11 +43,11 @@ func TestFlags(t *testing.T) {
 		t.Errorf("by default: %+v, %s", i, said.String())
 	}
 	i, err = made(t, &said, "--service-account-issuer=https://new", "--service-account-issuer=https://old",
-		"--service-account-max-token-expiration=2h", "--service-account-extend-token-expiration=false")
+		"--service-account-max-token-expiration=2h", "--service-account-extend-token-expiration=false", "--service-account-jwks-uri=https://keys/jwks")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i.Name != "https://new" || !slices.Equal(i.Audiences, []string{"https://new", "https://old"}) || i.Lifetimes != (Lifetimes{Max: 2 * time.Hour}) || said.Len() > 0 {
+	if i.Name != "https://new" || i.KeysURL != "https://keys/jwks" || !slices.Equal(i.Audiences, []string{"https://new", "https://old"}) || i.Lifetimes != (Lifetimes{Max: 2 * time.Hour}) || said.Len() > 0 {
 		t.Errorf("got %+v, %s", i, said.String())
 	}
 	for flag, want := range map[string]string{"1h": "no token is extended", "2h": "longer than the maximum"} {
@@ -58,7 +58,7 @@ func TestFlags(t *testing.T) {
 	}
 	for _, flags := range [][]string{
 		{"--service-account-max-token-expiration=59m59s"}, {"--service-account-max-token-expiration=-1s"}, {"--service-account-max-token-expiration=1193047h"},
-		{"--service-account-issuer=a", "--service-account-issuer=a"},
+		{"--service-account-issuer=a", "--service-account-issuer=a"}, {"--service-account-jwks-uri=http://keys"}, {"--service-account-jwks-uri=keys"},
 	} {
 		name, _, _ := strings.Cut(flags[0], "=")
 		if _, err := made(t, &said, flags...); err == nil || !strings.Contains(err.Error(), name) {

@@ -14,6 +14,8 @@ import (
 type Issuer struct {
 	// Name is the issuer in the tokens.
 	Name string
+	// KeysURL is where others get the keys; if empty, at the front door.
+	KeysURL string
 	// Audiences are the default audiences of requested tokens.
 	Audiences []string
 	// Claim is the name of the claim with the account and bound objects of a token.

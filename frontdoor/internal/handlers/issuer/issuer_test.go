@@ -134,6 +134,11 @@ func TestPublishedKeys(t *testing.T) {
 	if err := Documents(i)[pathIssuer](w, httptest.NewRequest("GET", "https://door"+pathIssuer, nil)); err != nil || !strings.Contains(w.Body.String(), `["ES256","RS256"]`) {
 		t.Errorf("the algorithms: %v, %s", err, w.Body)
 	}
+	i.KeysURL = "https://keys.example/jwks"
+	w = httptest.NewRecorder()
+	if err := Documents(i)[pathIssuer](w, httptest.NewRequest("GET", "https://door"+pathIssuer, nil)); err != nil || !strings.Contains(w.Body.String(), `"jwks_uri":"https://keys.example/jwks"`) {
+		t.Errorf("keys elsewhere: %v, %s", err, w.Body)
+	}
 	if err := fs.Set("service-account-key-file", filepath.Join(dir, "none")); err != nil {
 		t.Fatal(err)
 	}
