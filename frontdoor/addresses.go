@@ -31,9 +31,8 @@ func (c *config) self(n *run.Node) (string, error) {
 	return ip.String(), nil
 }
 
-// keepOwnService maintains the Service through which pods reach the API, with this front
-// door among its endpoints, its Lease, the ranges of Services, and the APIServices of the served
-// versions.
+// keepOwnService maintains the Service through which pods reach the API, with this front door among its
+// endpoints, its Lease, the ranges of Services, and the APIServices of the served versions.
 func (c *config) keepOwnService(n *run.Node, d *door, ip string, listening net.Addr) error {
 	self, announced := records.Address{IP: ip, Port: listening.(*net.TCPAddr).Port}, d.operations.Peers.Announced(listening, ip)
 	networks, err := c.addresses.Networks()

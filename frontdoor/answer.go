@@ -39,8 +39,7 @@ func (a *answer) Record(status int) {
 // Unwrap supports http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// statusOf returns the status code of the response that was sent or, after an error,
-// will be sent.
+// statusOf returns the status code of the response that was sent or, after an error, will be sent.
 func statusOf(w http.ResponseWriter, err error) int {
 	if err != nil {
 		return int(services.AsStatus(err).Code)
@@ -51,8 +50,7 @@ func statusOf(w http.ResponseWriter, err error) int {
 	return http.StatusOK
 }
 
-// signalDeprecation sets the Warning header, metric and audit annotation of a
-// deprecated version.
+// signalDeprecation sets the Warning header, metric and audit annotation of a deprecated version.
 func (d *door) signalDeprecation(w http.ResponseWriter, r *request.Request) {
 	dep := r.Type.Deprecation
 	warning.Send(w.Header(), r.Type.DeprecationWarning())

@@ -78,8 +78,7 @@ type door struct {
 	// ranges maintains the ServiceCIDRs and IPAddresses.
 	ranges serviceranges.Keeper
 	review *reviews.Handlers
-	// actions, components and connections serve requests that are not reads or writes of stored
-	// objects.
+	// actions, components and connections serve requests that are not reads or writes of stored objects.
 	actions     *subresources.Handlers
 	components  *componentstatus.Handlers
 	connections *connect.Handlers

@@ -44,8 +44,7 @@ func (c *config) followExtensions(ctx context.Context, n *run.Node, b backends.S
 	return nil
 }
 
-// publishExtensions publishes the documents of extensions and of other front doors when they have
-// changed.
+// publishExtensions publishes the documents of extensions and of other front doors when they have changed.
 func (d *door) publishExtensions(ctx context.Context) error {
 	for {
 		select {

@@ -1,6 +1,5 @@
-// Package frontdoor is the service that clients connect to: it authenticates, authorizes
-// and admits every request, holds the definitions of all resource types, and reads and
-// writes objects through the store.
+// Package frontdoor is the service that clients connect to: it authenticates, authorizes and admits every
+// request, holds the definitions of all resource types, and reads and writes objects through the store.
 //
 // Read this file first: it lists the stages that a request passes. The front door is
 // stateless: any replica can serve any request. It serves the sections "Endpoints",
@@ -38,8 +37,7 @@ type Stage struct {
 // stages returns the stages of the pipeline, outermost first.
 func (d *door) stages() []Stage {
 	return []Stage{
-		// Turns errors and panics of all later stages into a Status, and counts
-		// requests.
+		// Turns errors and panics of all later stages into a Status, and counts requests.
 		{Name: "recovered", Wrap: d.recovered},
 		// Sets the headers for browsers, also of errors, and answers their preflight
 		// requests, which have no credentials.
@@ -58,8 +56,7 @@ func (d *door) stages() []Stage {
 		{Name: "bounded", Wrap: d.bounded},
 		// Requests for deprecated versions get a Warning header, whatever the response.
 		{Name: "signalled", Wrap: d.signalled},
-		// Answers health checks without credentials, also while authn and authz are
-		// unavailable.
+		// Answers health checks without credentials, also while authn and authz are unavailable.
 		{Name: "probed", Wrap: d.access.Probed},
 		// Identifies the caller. No later stage runs without a user.
 		{Name: "authenticated", Wrap: d.access.Authenticated, Waits: true},
@@ -67,16 +64,13 @@ func (d *door) stages() []Stage {
 		{Name: "joined", Wrap: d.joined},
 		// The rules of the audit policy depend on the caller, before impersonation.
 		{Name: "matched", Wrap: d.audit.Matched},
-		// Only an authenticated caller may impersonate. Later stages see the
-		// impersonated user.
+		// Only an authenticated caller may impersonate. Later stages see the impersonated user.
 		{Name: "impersonated", Wrap: d.access.Impersonated, Waits: true},
 		// Records the times of the later stages for a user who asks and may have them.
 		{Name: "timed", Wrap: (&timings.Timings{Tracer: d.tracer, Allow: d.access.Allow, Path: operations.Root + "/timings"}).Timed},
-		// May this user do this? Decided without reading the object, so a denial
-		// reveals nothing.
+		// May this user do this? Decided without reading the object, so a denial reveals nothing.
 		{Name: "authorized", Wrap: d.access.Authorized, Waits: true},
-		// Only authorized callers may send a body. While it arrives it holds memory but
-		// no seat.
+		// Only authorized callers may send a body. While it arrives it holds memory but no seat.
 		{Name: "received", Wrap: d.access.Received, Waits: true},
 		// Limits concurrent requests, fairly between users. A watch returns its seat
 		// once its response has started.
@@ -173,9 +167,8 @@ func (d *door) recovered(next request.Handler) request.Handler {
 // maxErrorStatus is the highest HTTP error status (RFC 9110 section 15).
 const maxErrorStatus = 599
 
-// renderError writes an error as a Status. If the response has started it closes the
-// connection instead, so that the client does not take a truncated response for a
-// complete one.
+// renderError writes an error as a Status. If the response has started it closes the connection instead, so
+// that the client does not take a truncated response for a complete one.
 func (d *door) renderError(a *answer, r *request.Request, err error) {
 	if a.status != 0 && sent(a) {
 		if r.Context().Err() == nil {
@@ -196,15 +189,13 @@ func (d *door) renderError(a *answer, r *request.Request, err error) {
 	d.codec.WriteStatus(a, r.Request, err)
 }
 
-// sent reports whether a part of the response has been sent. Until then an error can
-// replace it.
+// sent reports whether a part of the response has been sent. Until then an error can replace it.
 func sent(a *answer) bool {
 	held, ok := a.ResponseWriter.(*compression.Writer)
 	return !ok || held.Sent()
 }
 
-// identified parses the path into a resource, a document or a health check (section
-// "Path shapes").
+// identified parses the path into a resource, a document or a health check (section "Path shapes").
 func (d *door) identified(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
 		if !knownMethod(r.Method) {

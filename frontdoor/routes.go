@@ -17,9 +17,8 @@ import (
 // profiledBytes is the usual rate of samples of the memory profile.
 const profiledBytes = 512 << 10
 
-// routes returns the router of the paths that are no resources. Those of resources are
-// data, which package request parses. Which documents there are depends on the types,
-// so that discovery finds them itself.
+// routes returns the router of the paths that are no resources. Those of resources are data, which package
+// request parses. Which documents there are depends on the types, so that discovery finds them itself.
 func (d *door) routes(n *run.Node, profiling bool) http.Handler {
 	r := routes.New()
 	r.MethodNotAllowed(failing(func(http.ResponseWriter, *http.Request) error { return request.NoMethod() }))
@@ -59,8 +58,7 @@ type failure struct{ err error }
 
 type failureKey struct{}
 
-// plain serves a path that is no resource. The error is that of the handler, for the
-// stages to write.
+// plain serves a path that is no resource. The error is that of the handler, for the stages to write.
 func (d *door) plain(w http.ResponseWriter, r *request.Request) error {
 	var failed failure
 	d.router.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), failureKey{}, &failed)))

@@ -60,8 +60,7 @@ type config struct {
 	prepared func() (*prepared.Parts, error)
 }
 
-// Service returns the front door. It offers HTTPS to clients and no contract to other
-// services.
+// Service returns the front door. It offers HTTPS to clients and no contract to other services.
 func Service() run.Service {
 	c := &config{}
 	return run.Service{
@@ -196,8 +195,7 @@ func newServer(handler http.Handler, streams int, log *slog.Logger) *http.Server
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: cmp.Or(streams, defaultStreams),
-			// Close HTTP/2 connections that no longer respond to pings or accept no
-			// data on any stream.
+			// Close HTTP/2 connections that no longer respond to pings or accept no data on any stream.
 			SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second, WriteByteTimeout: answerStall,
 		},
 	}

@@ -72,8 +72,7 @@ func (d *door) begin(r *request.Request, from tracing.Origin) {
 	r.Request = r.WithContext(ctx)
 }
 
-// traceName returns the name of the root span, of which there are no more than verbs and
-// types.
+// traceName returns the name of the root span, of which there are no more than verbs and types.
 func traceName(r *request.Request) string {
 	if r.Type == nil {
 		return r.Verb + " nonresource"

@@ -58,8 +58,7 @@ func (c *storeClient) write(ctx context.Context, key resource.Key, a services.At
 		asking, cancel := context.WithTimeout(ctx, askTimeout)
 		m, err := call(asking, attemptOut(a), grpc.Peer(&sent))
 		cancel()
-		// A refused call reveals nothing about the first one, although its error looks like
-		// a response.
+		// A refused call reveals nothing about the first one, although its error looks like a response.
 		if err == nil || !Refused(err) && (!lost(err) || !away(err)) {
 			return c.object(ctx, key, m, err)
 		}

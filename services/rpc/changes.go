@@ -53,8 +53,7 @@ func changeOut(c services.Change) *pb.Change {
 		OldLabels: c.OldLabels, OldFields: c.OldFields, OldJson: c.OldJSON, Trace: c.Trace}
 }
 
-// changeIn returns an error for unknown change types: a watcher must not guess what a
-// change means.
+// changeIn returns an error for unknown change types: a watcher must not guess what a change means.
 func changeIn(m *pb.Change) (services.Change, error) {
 	if m.GetType() < pb.ChangeType_ADDED || m.GetType() > pb.ChangeType_DELETED {
 		return services.Change{}, errors.New("not a change: it has no type that is known here")

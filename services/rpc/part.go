@@ -40,8 +40,7 @@ func (s storeServer) onlyPart(ctx context.Context, r services.UpdateRequest, par
 	if err := errors.Join(decodeExactly(stored.JSON, &before), decodeExactly(r.Content.JSON, &after)); err != nil {
 		return r, services.BadRequest("%s: %v", r.Key, err)
 	}
-	// The compared tree is stored, and not the bytes of the request, which may contain a
-	// member twice.
+	// The compared tree is stored, and not the bytes of the request, which may contain a member twice.
 	if r.Content.JSON, err = json.Marshal(after); err != nil {
 		return r, err
 	}

@@ -27,8 +27,7 @@ type refused struct{ error }
 // GRPCStatus returns the status of the error, as gRPC's own errors do.
 func (r *refused) GRPCStatus() *status.Status { return status.Convert(r.error) }
 
-// Refused reports whether err is a Refusal. It says nothing about earlier calls of the same
-// write.
+// Refused reports whether err is a Refusal. It says nothing about earlier calls of the same write.
 func Refused(err error) bool {
 	var r *refused
 	return errors.As(err, &r)

@@ -14,8 +14,7 @@ import (
 	pb "github.com/portico-platform/portico/services/rpc/porticov1"
 )
 
-// serveReview reviews the request that comes first on a stream. Its conversions are made by
-// the caller.
+// serveReview reviews the request that comes first on a stream. Its conversions are made by the caller.
 func serveReview(impl services.Admission, stream grpc.BidiStreamingServer[pb.ReviewInput, pb.ReviewOutput]) error {
 	first, err := stream.Recv()
 	if err != nil {

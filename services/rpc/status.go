@@ -23,9 +23,8 @@ func errorOut(err error) error {
 	return plain.Err()
 }
 
-// errorIn returns the error for a gRPC error: the Status of the implementation, or else one
-// about the transport. If the caller's context has ended, it is the context's error, as in
-// a direct call.
+// errorIn returns the error for a gRPC error: the Status of the implementation, or else one about the
+// transport. If the caller's context has ended, it is the context's error, as in a direct call.
 func errorIn(ctx context.Context, peer string, err error) error {
 	s := status.Convert(err)
 	for _, detail := range s.Details() {
