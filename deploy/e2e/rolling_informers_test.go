@@ -56,7 +56,7 @@ func (l *load) follow(ctx context.Context, t *testing.T, group *sync.WaitGroup) 
 		group.Go(func() { f.informer.RunWithContext(ctx) })
 	}
 	for _, f := range l.followers {
-		eventually(t, "an informer of "+f.view.String()+" is synced", f.informer.HasSynced)
+		within(t, informerPatience, "an informer of "+f.view.String()+" is synced", f.informer.HasSynced)
 	}
 }
 
