@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/server/v3/storage/schema"
 )
 
 // names returns what is in a folder.
@@ -91,6 +92,23 @@ func TestOneMember(t *testing.T) {
 	}
 	if got := strings.Join(names(t, filepath.Join(members, "a")), " "); got != "member" {
 		t.Errorf("made %s", got)
+	}
+	of := func(name string) (ids string) {
+		t.Helper()
+		db, err := bolt.Open(database(name), 0o400, &bolt.Options{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if err := db.View(func(tx *bolt.Tx) error {
+			return tx.Bucket(schema.Members.Name()).ForEach(func(id, _ []byte) error { ids += string(id) + " "; return nil })
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return ids
+	}
+	if one, other := of("a"), of("b"); one != other || len(one) == 0 { // they depend on the token
+		t.Errorf("the clusters have the members %s and %s", one, other)
 	}
 	a, first := inspect(t.Context(), database("a"), nil)
 	b, second := inspect(t.Context(), database("b"), nil)

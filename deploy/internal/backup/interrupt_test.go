@@ -101,6 +101,27 @@ func TestInterruption(t *testing.T) {
 	}
 }
 
+// TestEachReadIsInterrupted: everything that reads a whole snapshot ends with its context.
+func TestEachReadIsInterrupted(t *testing.T) {
+	dir, server := dataFolder(t)
+	fill(t, server.Client)
+	mustClose(t, server)
+	folder := filepath.Join(t.TempDir(), "backup")
+	mustRun(t, "backup", "create", folder, "--data-dir="+dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	path := filepath.Join(folder, snapshotFile)
+	for name, read := range map[string]func() error{
+		"hashFile": func() error { _, err := hashFile(ctx, path, nil); return err },
+		"checkSum": func() error { return checkSum(ctx, path, nil) },
+		"inspect":  func() error { _, err := inspect(ctx, path, nil); return err },
+	} {
+		if err := read(); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestStepWithoutContext: one that goes on is left behind, with what it fills removed; one that panics is an error.
 func TestStepWithoutContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
