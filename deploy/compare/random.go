@@ -98,17 +98,30 @@ func (r *randomly) define(ctx context.Context) error {
 			}
 		}
 		for _, step := range random.Ready() {
-			for end := time.Now().Add(startTimeout); ; time.Sleep(stablePeriod) {
-				if a, _ := s.send(ctx, &step, nil); a.Code == http.StatusOK {
-					break
-				}
-				if time.Now().After(end) || ctx.Err() != nil {
-					return fmt.Errorf("%s does not serve %s", s.server.Name, step.Path)
-				}
+			if err := s.awaitServed(ctx, &step); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// awaitServed waits until a request succeeds.
+func (s *side) awaitServed(ctx context.Context, step *corpus.Step) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	ticker := time.NewTicker(stablePeriod)
+	defer ticker.Stop()
+	for {
+		if a, _ := s.send(ctx, step, nil); a.Code == http.StatusOK {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not serve %s", s.server.Name, step.Path)
+		case <-ticker.C:
+		}
+	}
 }
 
 func (r *randomly) add(f *finding) {

@@ -24,6 +24,9 @@ import (
 //go:embed kinds.yaml
 var kindsFile []byte
 
+//go:embed values.yaml
+var valuesFile []byte
+
 //go:embed definitions.yaml
 var definitionsFile []byte
 
@@ -46,12 +49,21 @@ type kind struct {
 }
 
 // Generator generates sequences.
-type Generator struct{ kinds []*kind }
+type Generator struct {
+	kinds  []*kind
+	values values
+}
 
-// NewGenerator reads the kinds.
+// values is what values.yaml has.
+type values struct {
+	Accepts   []string
+	Deletions []any
+}
+
+// NewGenerator reads the kinds and values.
 func NewGenerator() (*Generator, error) {
 	g := &Generator{}
-	return g, yamls.UnmarshalStrict(kindsFile, &g.kinds)
+	return g, errors.Join(yamls.UnmarshalStrict(kindsFile, &g.kinds), yamls.UnmarshalStrict(valuesFile, &g.values))
 }
 
 // Definitions returns the requests that create the types of custom objects.
@@ -64,7 +76,7 @@ func Definitions() (all []corpus.Step, err error) {
 		} else if err != nil {
 			return nil, err
 		}
-		all = append(all, corpus.Step{Name: "definition", Method: http.MethodPost, Path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", Body: o})
+		all = append(all, corpus.Step{Name: "definition", Method: http.MethodPost, Path: "/apis/" + fmt.Sprint(o["apiVersion"]) + "/customresourcedefinitions", Body: o})
 	}
 }
 
@@ -92,7 +104,7 @@ type Sequence struct {
 // Sequence returns a sequence. Each object is created before the others are about it.
 func (g *Generator) Sequence(seed, number uint64) Sequence {
 	d := dice{rand.New(rand.NewPCG(seed, number))} //nolint:gosec // the same seed must give the same requests
-	s := &sequence{dice: d, kind: g.kinds[d.IntN(len(g.kinds))]}
+	s := &sequence{dice: d, values: &g.values, kind: g.kinds[d.IntN(len(g.kinds))]}
 	s.add("create", "1", corpus.Step{Method: http.MethodPost, Path: s.kind.Collection, Body: encoded(s.whole("a"))})
 	for len(s.steps) < steps {
 		s.step(fmt.Sprint(len(s.steps) + 1))
@@ -102,8 +114,9 @@ func (g *Generator) Sequence(seed, number uint64) Sequence {
 
 type sequence struct {
 	dice
-	kind  *kind
-	steps []corpus.Step
+	values *values
+	kind   *kind
+	steps  []corpus.Step
 }
 
 // add adds a request. Its name is what is done, and its number.

@@ -13,11 +13,7 @@ func (s *sequence) accept(often int) string {
 	if !s.one(often) {
 		return ""
 	}
-	const table, partial = "application/json;as=Table;g=meta.k8s.io;v=v1", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-	return pick(s.dice, table, table, partial, partial, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", "application/yaml", "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf, application/json",
-		"application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1", "application/cbor", "application/yaml;as=Table;g=meta.k8s.io;v=v1beta1",
-		"text/html", "text/html,*/*", "application/json;q=0.1, application/yaml;q=0.9", "application/json;q=0, application/yaml", "*/*;q=0.5, application/yaml;q=0.1", "application/*", "text/*", "application/json;as=Table",
-		"application/json;as=Table;v=v1;g=meta.k8s.io, application/json", "application/json;as=Odd;g=meta.k8s.io;v=v1, application/json", "application/json;stream=watch", "APPLICATION/JSON", "application/json;v=v1", "application/json;charset=utf-8", " ", ",", "json")
+	return pick(s.dice, s.values.Accepts...)
 }
 
 // selectors returns a label selector or a field selector, or none.

@@ -204,10 +204,11 @@ func (s *sequence) deletion(step corpus.Step) corpus.Step {
 	if step.Query != "" || !s.one(2) {
 		return step
 	}
-	step.Body = encoded(pick(s.dice, object{}, object{"preconditions": object{"uid": "<<uid create-1>>"}}, object{"preconditions": object{"resourceVersion": "<<version " + s.earlier() + ">>"}},
-		object{"preconditions": object{"uid": "x", "resourceVersion": "1"}}, object{"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}, object{"gracePeriodSeconds": 3, "propagationPolicy": "Foreground"},
-		object{"propagationPolicy": ""}, object{"orphanDependents": false}, object{"orphanDependents": true, "propagationPolicy": "Orphan"}, object{"preconditions": object{}}, object{"dryRun": []any{"All", "All"}},
-		object{"apiVersion": "meta.k8s.io/v1", "kind": "DeleteOptions"}, object{"apiVersion": "apps/v1", "kind": "DeleteOptions"}, object{"preconditions": object{"resourceVersion": ""}}, object{"gracePeriodSeconds": nil, "unknown": nil}))
+	options := clone(pick(s.dice, s.values.Deletions...)).(object)
+	if s.one(8) {
+		options = object{"preconditions": object{"resourceVersion": "<<version " + s.earlier() + ">>"}}
+	}
+	step.Body = encoded(options)
 	return step
 }
 

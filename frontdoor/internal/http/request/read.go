@@ -158,7 +158,7 @@ func (o ReadOptions) listCauses(version string) (causes []services.StatusCause) 
 	return causes
 }
 
-// defaultInitialEvents makes a watch that begins with the existing objects anyway one that asks for
+// defaultInitialEvents makes a watch that begins with the existing objects anyway one that requires
 // them, so that it has a bookmark after the last of them.
 func (o *ReadOptions) defaultInitialEvents(version string) {
 	if o.Match == "" && o.InitialEvents == nil && (version == "" || version == "0") {
