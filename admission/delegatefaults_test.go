@@ -144,7 +144,7 @@ func faults() map[string]struct {
 			w.Header().Set("Location", "/")
 			w.WriteHeader(http.StatusFound)
 		}), "302"},
-		"HTTP no JSON": {faultyHTTP(func(w http.ResponseWriter, _ string) { _, _ = io.WriteString(w, "<html>") }), "its answer is not"},
+		"HTTP no JSON": {faultyHTTP(func(w http.ResponseWriter, _ string) { _, _ = io.WriteString(w, "<html>") }), "its response is not"},
 		"HTTP huge": {faultyHTTP(func(w http.ResponseWriter, uid string) {
 			_, _ = io.WriteString(w, reviewed(uid, patch(strings.Repeat(" ", 9<<20))))
 		}), "larger than"},

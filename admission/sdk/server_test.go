@@ -262,7 +262,7 @@ func TestABusyServiceFailsQuickly(t *testing.T) {
 	first := make(chan *services.Status, 1)
 	go func() { first <- sdktest.Review(context.Background(), caller, colored("blue")).Err }()
 	<-entered
-	if got := sdktest.Review(t.Context(), caller, colored("blue")); got.Err == nil || got.Err.Code != 503 || got.Err.Message != "busy reviews 1 requests, which is its limit" {
+	if got := sdktest.Review(t.Context(), caller, colored("blue")); got.Err == nil || got.Err.Code != 503 || got.Err.Message != "busy is reviewing 1 requests, which is its limit" {
 		t.Errorf("%+v", got.Err)
 	}
 	close(leave)

@@ -28,7 +28,7 @@ import (
 
 func TestWrongCalls(t *testing.T) {
 	for want, args := range map[string][]string{
-		"nothing to examine":          nil,
+		"nothing to check":            nil,
 		`unexpected argument "now"`:   {"now"},
 		"unknown flag: --size":        {"--size=4"},
 		`"xml" is neither text`:       {"--output=xml", "--pki=."},

@@ -116,7 +116,7 @@ func refusals(t *testing.T, c, alice tool) {
 		"--objects: 16 clients need":                  {"-n", "none", "--objects=3"},
 		"--filename: open":                            {"-n", "none", "-f", "/none"},
 		"is not one object":                           {"-n", "none", "-f", file(t, []byte("kind: List"))},
-		"nodes are not in namespaces":                 {"-n", "none", "-f", file(t, []byte("apiVersion: v1\nkind: Node"))},
+		"nodes are not namespaced":                    {"-n", "none", "-f", file(t, []byte("apiVersion: v1\nkind: Node"))},
 		`no matches for kind "Widget" in version "x`:  {"-n", "none", "-f", file(t, []byte("apiVersion: x.y/v1\nkind: Widget"))},
 		"unknown flag":                                {"-n", "none", "--speed=1"},
 		"invalid argument \"many\" for \"--clients\"": {"-n", "none", "--clients=many"},
