@@ -125,9 +125,9 @@ func (d *door) learn(e *typesystem.Engine, revision int64) {
 			for _, t := range version.Types {
 				if _, ok := e.Types.Lookup(t.Group, t.Version, t.Resource); !ok {
 					d.metrics.Forget(t)
-				}
-				if e.Types.Stored(t.Key) == nil {
-					d.reads.Feeds.End(t.Key, revision)
+					if e.Types.Stored(t.Key) == nil { // in no version
+						d.reads.Feeds.End(t.Key, revision)
+					}
 				}
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -25,10 +24,7 @@ const (
 	// respond. Repeating the call is harmless.
 	askTimeout  = 3 * time.Second
 	askInterval = 100 * time.Millisecond
-	// recent is how old the newest revision of a type may be that a client has seen: much less than the
-	// history that the watch hub keeps.
-	recent = 30 * time.Second
-	// sinceTimeout bounds the request of a newer one.
+	// sinceTimeout bounds the request of the revision before a write.
 	sinceTimeout = time.Second
 )
 
@@ -46,7 +42,7 @@ func (c *storeClient) write(ctx context.Context, key resource.Key, a services.At
 	if err == nil || sent.Addr == nil || !lost(err) {
 		o, err := c.object(ctx, key, m, err)
 		if err == nil {
-			c.sawNow(key.GroupResource, o.Revision)
+			c.seen.SawNow(key.GroupResource, o.Revision)
 		}
 		return o, err
 	}
@@ -94,49 +90,18 @@ func away(err error) bool {
 	return code == codes.Unavailable || code == codes.DeadlineExceeded || code == codes.Canceled
 }
 
-// seen is the newest revision of a type in a response so far, and when a response last had the
-// revision of its time.
-type seen struct {
-	revision atomic.Int64
-	at       atomic.Int64 // since started, in nanoseconds; 0 for never
-}
-
-var started = time.Now()
-
-// since returns a revision before a write that is about to be sent. A type that has not been read or
-// written lately is asked for its revision: the history since an older one may have been compacted, and then
+// since returns a revision before a write that is about to be sent. The store is asked for it if none is
+// recent: the history since an older one may have been compacted, and then
 // the outcome of a write whose response is lost could not be determined.
 func (c *storeClient) since(ctx context.Context, gr resource.GroupResource) int64 {
-	newest := c.newest(gr)
-	if at := newest.at.Load(); at == 0 || time.Since(started)-time.Duration(at) > recent {
-		ctx, cancel := context.WithTimeout(ctx, sinceTimeout)
-		defer cancel()
-		_, _ = c.Revision(ctx, gr) // the write can do without
+	if revision, recent := c.seen.Newest(gr); recent {
+		return revision
 	}
-	return newest.revision.Load()
-}
-
-// saw records a revision of a type in a response of the store.
-func (c *storeClient) saw(gr resource.GroupResource, revision int64) {
-	newest := &c.newest(gr).revision
-	for seen := newest.Load(); revision > seen && !newest.CompareAndSwap(seen, revision); {
-		seen = newest.Load()
-	}
-}
-
-// sawNow records a revision of a type that is that of the time of the response.
-func (c *storeClient) sawNow(gr resource.GroupResource, revision int64) {
-	c.saw(gr, revision)
-	c.newest(gr).at.Store(int64(time.Since(started)))
-}
-
-// newest returns the newest revision of a type in a response so far.
-func (c *storeClient) newest(gr resource.GroupResource) *seen {
-	found, ok := c.seen.Load(gr)
-	if !ok {
-		found, _ = c.seen.LoadOrStore(gr, new(seen))
-	}
-	return found.(*seen)
+	ctx, cancel := context.WithTimeout(ctx, sinceTimeout)
+	defer cancel()
+	_, _ = c.Revision(ctx, gr) // the write can do without
+	revision, _ := c.seen.Newest(gr)
+	return revision
 }
 
 func attemptOut(a services.Attempt) *pb.Attempt {

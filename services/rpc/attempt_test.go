@@ -18,8 +18,8 @@ import (
 // then the service is unavailable for some calls, then it is available again.
 type cutStore struct {
 	pb.StoreClient
-	away  int
-	calls []*pb.Attempt
+	away, revisions int
+	calls           []*pb.Attempt
 }
 
 func (s *cutStore) Create(_ context.Context, r *pb.CreateRequest, options ...grpc.CallOption) (*pb.Object, error) {
@@ -38,6 +38,12 @@ func (s *cutStore) Create(_ context.Context, r *pb.CreateRequest, options ...grp
 	return &pb.Object{Key: r.GetKey(), Revision: 7, Json: r.GetContent().GetJson()}, nil
 }
 
+// Revision is asked for once before a write to a type that is not known yet.
+func (s *cutStore) Revision(context.Context, *pb.RevisionRequest, ...grpc.CallOption) (*pb.RevisionResponse, error) {
+	s.revisions++
+	return &pb.RevisionResponse{Revision: 5}, nil
+}
+
 // TestARefusedQuestionIsNoAnswer: when the response to a write is lost, an unavailable
 // store does not mean that the write was not applied.
 func TestARefusedQuestionIsNoAnswer(t *testing.T) {
@@ -49,8 +55,14 @@ func TestARefusedQuestionIsNoAnswer(t *testing.T) {
 		t.Fatalf("got %+v, %v, want the object at revision 7", o, err)
 	}
 	for i, a := range store.calls {
-		if a.GetId() != store.calls[0].GetId() || a.GetRepeated() != (i > 0) {
+		if a.GetId() != store.calls[0].GetId() || a.GetRepeated() != (i > 0) || a.GetSince() != 5 {
 			t.Errorf("call %d is %v", i, a)
 		}
+	}
+	if _, err := c.Create(t.Context(), services.CreateRequest{Key: key, Content: services.Content{JSON: []byte(`{}`)}}); err != nil {
+		t.Fatal(err)
+	}
+	if last := store.calls[len(store.calls)-1]; last.GetSince() != 7 || store.revisions != 1 {
+		t.Errorf("a later call is %v, and the store was asked for %d revisions", last, store.revisions)
 	}
 }

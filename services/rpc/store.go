@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/rpc/internal/seen"
 	pb "github.com/portico-platform/portico/services/rpc/porticov1"
 )
 
@@ -120,9 +120,7 @@ func (s storeServer) Delete(ctx context.Context, m *pb.DeleteRequest) (*pb.Objec
 
 type storeClient struct {
 	peer pb.StoreClient
-	// seen has the newest revision in a response so far of each type, since types may be in
-	// etcds with revisions of their own: from resource.GroupResource to *seen.
-	seen sync.Map
+	seen seen.Revisions
 }
 
 func NewStore(c grpc.ClientConnInterface) services.Store {
@@ -143,7 +141,7 @@ func (c *storeClient) List(ctx context.Context, r services.ListRequest) (service
 	if err != nil {
 		return services.Page{}, errorIn(ctx, "store", err)
 	}
-	c.saw(r.GroupResource, m.GetRevision())
+	c.seen.Saw(r.GroupResource, m.GetRevision())
 	return services.Page{
 		Revision: m.GetRevision(), Objects: each(m.GetObjects(), objectIn),
 		Next: m.GetNext(), Remaining: m.GetRemaining(), Epoch: m.GetEpoch(),
@@ -155,7 +153,7 @@ func (c *storeClient) Revision(ctx context.Context, of resource.GroupResource) (
 	if err != nil {
 		return 0, errorIn(ctx, "store", err)
 	}
-	c.sawNow(of, m.GetRevision())
+	c.seen.SawNow(of, m.GetRevision())
 	return m.GetRevision(), nil
 }
 
@@ -170,7 +168,7 @@ func (c *storeClient) Heads(ctx context.Context, types []resource.GroupResource)
 		return nil, faultf("store: %d heads of %d types", len(m.GetHeads()), len(types))
 	}
 	for i, h := range heads {
-		c.sawNow(types[i], h.Revision)
+		c.seen.SawNow(types[i], h.Revision)
 	}
 	return heads, nil
 }
@@ -211,7 +209,7 @@ func (c *storeClient) object(ctx context.Context, requested resource.Key, m *pb.
 	if o.Key != requested {
 		return services.Object{}, faultf("store: requested %s, received %s", requested, o.Key)
 	}
-	c.saw(o.Key.GroupResource, o.Revision)
+	c.seen.Saw(o.Key.GroupResource, o.Revision)
 	return o, nil
 }
 

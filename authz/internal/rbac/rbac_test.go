@@ -318,16 +318,16 @@ func TestSame(t *testing.T) {
 		}
 		return b
 	}
-	one := parse("x", "kind: ClusterRole, name: r", "{kind: User, name: u}, {kind: ServiceAccount, name: s, namespace: n}")
+	one := parse("x", "kind: ClusterRole, name: r", "{kind: User, name: u}, {kind: ServiceAccount, name: s, namespace: ns}")
 	for name, c := range map[string]struct {
 		other *Binding
 		want  bool
 	}{
-		"other labels, another order": {parse("y", "kind: ClusterRole, name: r", "{kind: ServiceAccount, name: s, namespace: n}, {kind: User, name: u}"), true},
-		"another role":                {parse("x", "kind: ClusterRole, name: r2", "{kind: User, name: u}, {kind: ServiceAccount, name: s, namespace: n}"), false},
-		"another kind of role":        {parse("x", "kind: Role, name: r", "{kind: User, name: u}, {kind: ServiceAccount, name: s, namespace: n}"), false},
+		"other labels, another order": {parse("y", "kind: ClusterRole, name: r", "{kind: ServiceAccount, name: s, namespace: ns}, {kind: User, name: u}"), true},
+		"another role":                {parse("x", "kind: ClusterRole, name: r2", "{kind: User, name: u}, {kind: ServiceAccount, name: s, namespace: ns}"), false},
+		"another kind of role":        {parse("x", "kind: Role, name: r", "{kind: User, name: u}, {kind: ServiceAccount, name: s, namespace: ns}"), false},
 		"fewer subjects":              {parse("x", "kind: ClusterRole, name: r", "{kind: User, name: u}"), false},
-		"another subject":             {parse("x", "kind: ClusterRole, name: r", "{kind: Group, name: u}, {kind: ServiceAccount, name: s, namespace: n}"), false},
+		"another subject":             {parse("x", "kind: ClusterRole, name: r", "{kind: Group, name: u}, {kind: ServiceAccount, name: s, namespace: ns}"), false},
 	} {
 		if got := one.Same(c.other); got != c.want {
 			t.Errorf("%s: %v", name, got)

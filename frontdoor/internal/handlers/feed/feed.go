@@ -37,8 +37,8 @@ type feed struct {
 	index   *index
 	limit   atomic.Int64 // of the ring, in bytes
 	use     use
-	// until is the revision of the last change of the type; 0 while it is served. ended is closed when
-	// nothing is added any more.
+	// until is the revision of the last change of the type; 0 while it is served. ended is closed after
+	// the last addition.
 	until atomic.Int64
 	ended chan struct{}
 }

@@ -22,7 +22,7 @@ type Config struct {
 	Bytes int
 	// Age bounds how long a change stays in the ring.
 	Age time.Duration
-	// Idle is how long a feed is kept that nobody watches.
+	// Idle is how long a feed is kept without watchers.
 	Idle time.Duration
 }
 

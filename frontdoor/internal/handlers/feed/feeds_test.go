@@ -34,8 +34,8 @@ func eventually(t *testing.T, what string, met func() bool) {
 	}
 }
 
-// TestFeedsOfManyEndedTypes: after 1,000 types were watched and deleted, or are only not watched any
-// more, nothing of them is left.
+// TestFeedsOfManyEndedTypes: after 1,000 types were watched and deleted, or are only no longer watched,
+// nothing of them is left.
 func TestFeedsOfManyEndedTypes(t *testing.T) {
 	for name, deleted := range map[string]bool{"deleted": true, "idle": false} {
 		t.Run(name, func(t *testing.T) {
