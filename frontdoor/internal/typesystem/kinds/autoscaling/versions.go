@@ -74,9 +74,6 @@ func autoscalerToV1(v vocabulary.Vocabulary, autoscaler map[string]any) {
 		given, _ := edit.Take(status, "conditions")
 		conditions, _ := given.([]any)
 		encodeAs[autoscalingv1.HorizontalPodAutoscalerCondition](n, notedConditions, conditions)
-		if _, ok := status["currentReplicas"]; !ok { // which v2 omits if it is zero
-			status["currentReplicas"] = int64(0)
-		}
 	})
 	n.write(v, autoscaler)
 }

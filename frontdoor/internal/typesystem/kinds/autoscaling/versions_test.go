@@ -47,21 +47,6 @@ func TestForeignNotes(t *testing.T) {
 	}
 }
 
-// TestReplicasOfV1: v1 always shows the current number of replicas, which others omit if it is zero.
-func TestReplicasOfV1(t *testing.T) {
-	for _, given := range []any{nil, int64(2)} {
-		status, want := map[string]any{"desiredReplicas": int64(0)}, given
-		if status["currentReplicas"] = given; given == nil {
-			delete(status, "currentReplicas")
-			want = int64(0)
-		}
-		got := converted(map[string]any{"status": status}, autoscalerToV1)["status"].(map[string]any)["currentReplicas"]
-		if got != want {
-			t.Errorf("%v: %v", given, got)
-		}
-	}
-}
-
 // TestOrderOfNotes: notes have the members of metrics in the order of the published types.
 func TestOrderOfNotes(t *testing.T) {
 	given := map[string]any{"status": map[string]any{"currentMetrics": []any{map[string]any{"type": "Resource",
@@ -77,9 +62,7 @@ func FuzzNotes(f *testing.F) {
 	f.Add(`[{"type":"Resource","resource":{"name":"memory","targetAverageUtilization":50}}]`)
 	f.Add(`{"ScaleUp":{"Policies":[{"Type":"Pods","Value":4,"PeriodSeconds":15}]}}`)
 	f.Fuzz(func(t *testing.T, note string) {
-		given := noted(note)
-		tree.Object(given, "status")["currentReplicas"] = int64(0) // which v1 always has
-		once := converted(given, autoscalerFromV1)
+		once := converted(noted(note), autoscalerFromV1)
 		again := converted(converted(once, autoscalerToV1), autoscalerFromV1)
 		if !reflect.DeepEqual(once, again) {
 			t.Errorf("%v\nbecame\n%v", once, again)
