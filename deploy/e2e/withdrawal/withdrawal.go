@@ -278,16 +278,17 @@ func (s *scene) accounts(t *testing.T) {
 // namesNode asks who has a token: the extra values name the node that it is bound to.
 func (s *scene) namesNode(t *testing.T, token, node string) {
 	t.Helper()
-	as := *s.doors[0]
+	as, v := *s.doors[0], s.doors[0].Vocabulary
 	as.Token = token
 	var review struct {
 		Status struct {
 			UserInfo struct{ Extra map[string][]string }
 		}
 	}
-	as.Ask(t, cluster.Request{Method: "POST", Path: "/apis/authentication.k8s.io/v1/selfsubjectreviews", Body: `{}`}).Decode(t, &review)
+	as.Ask(t, cluster.Request{Method: "POST", Path: "/apis/" + v.Group("authentication.") + "/v1/selfsubjectreviews", Body: `{}`}).Decode(t, &review)
 	extra := review.Status.UserInfo.Extra
-	if name := extra["authentication.kubernetes.io/node-name"]; len(name) != 1 || name[0] != node || len(extra["authentication.kubernetes.io/node-uid"]) != 1 {
+	name, uid := extra[v.Qualified("authentication", "node-name")], extra[v.Qualified("authentication", "node-uid")]
+	if len(name) != 1 || name[0] != node || len(uid) != 1 {
 		t.Errorf("the user of a token that is bound to the node %s has %v", node, extra)
 	}
 }
