@@ -41,7 +41,7 @@ type signer struct {
 
 // controller reconciles the requests of an informer.
 func (s *signer) controller(informer cache.SharedIndexInformer, now clock.WithTicker) worker.Controller {
-	return worker.Controller{Name: signing, Informer: informer, Reconcile: s.reconcile, Owner: requester, Clock: now, Log: s.log}
+	return worker.Controller{Name: signing, Informer: informer, Reconcile: s.reconcile, Tenant: requester, Clock: now, Log: s.log}
 }
 
 // requester returns who has created a request. The accounts of a namespace count as one, because

@@ -12,7 +12,7 @@ import (
 )
 
 // Controller reconciles every object when it is added, when it changes and after the delay
-// that Reconcile returns. All fields but Owner are required.
+// that Reconcile returns. All fields but Tenant are required.
 type Controller struct {
 	Name     string
 	Informer cache.SharedIndexInformer
@@ -20,11 +20,11 @@ type Controller struct {
 	// which it is called again for the object, 0 for its next change only. After an error
 	// it is retried with backoff.
 	Reconcile func(ctx context.Context, object *unstructured.Unstructured) (time.Duration, error)
-	// Owner returns on whose behalf an object is reconciled. Owners take turns, so that one with
-	// many objects does not delay those of others. nil: all objects have the same.
-	Owner func(object *unstructured.Unstructured) string
-	Clock clock.WithTicker
-	Log   *slog.Logger
+	// Tenant returns on whose behalf an object is reconciled. Tenants take turns, so that one with
+	// many objects does not delay those of others. If nil, all objects have the same tenant.
+	Tenant func(object *unstructured.Unstructured) string
+	Clock  clock.WithTicker
+	Log    *slog.Logger
 }
 
 // Run runs the controller until ctx ends, and then returns nil.
@@ -47,7 +47,7 @@ func (c Controller) Run(ctx context.Context) error {
 
 // order returns the order in which keys are reconciled.
 func (c Controller) order() workqueue.Queue[string] {
-	if c.Owner == nil {
+	if c.Tenant == nil {
 		return workqueue.DefaultQueue[string]()
 	}
 	return newTurns(func(key string) string {
@@ -55,6 +55,6 @@ func (c Controller) order() workqueue.Queue[string] {
 		if err != nil || !exists {
 			return ""
 		}
-		return c.Owner(object.(*unstructured.Unstructured))
+		return c.Tenant(object.(*unstructured.Unstructured))
 	})
 }

@@ -1,16 +1,16 @@
 package worker
 
-// turns is the order of keys in a queue: those on whose behalf they are take turns, so that
-// somebody with many keys does not delay the keys of others.
+// turns is the order of keys in a queue in which the tenants take turns, so that one with many
+// keys does not delay the keys of others.
 type turns[K comparable] struct {
-	of      func(K) string
-	waiting map[string][]K
-	next    []string // those with waiting keys
-	count   int
+	tenantOf func(K) string
+	waiting  map[string][]K // by tenant
+	tenants  []string       // with waiting keys, in turn
+	count    int
 }
 
-func newTurns[K comparable](of func(K) string) *turns[K] {
-	return &turns[K]{of: of, waiting: map[string][]K{}}
+func newTurns[K comparable](tenantOf func(K) string) *turns[K] {
+	return &turns[K]{tenantOf: tenantOf, waiting: map[string][]K{}}
 }
 
 // Touch implements workqueue.Queue.
@@ -21,23 +21,23 @@ func (t *turns[K]) Len() int { return t.count }
 
 // Push implements workqueue.Queue.
 func (t *turns[K]) Push(key K) {
-	who := t.of(key)
-	if len(t.waiting[who]) == 0 {
-		t.next = append(t.next, who)
+	tenant := t.tenantOf(key)
+	if len(t.waiting[tenant]) == 0 {
+		t.tenants = append(t.tenants, tenant)
 	}
-	t.waiting[who] = append(t.waiting[who], key)
+	t.waiting[tenant] = append(t.waiting[tenant], key)
 	t.count++
 }
 
 // Pop implements workqueue.Queue.
 func (t *turns[K]) Pop() K {
-	who := t.next[0]
-	keys := t.waiting[who]
-	t.next = t.next[1:]
+	tenant := t.tenants[0]
+	keys := t.waiting[tenant]
+	t.tenants = t.tenants[1:]
 	if len(keys) > 1 {
-		t.waiting[who], t.next = keys[1:], append(t.next, who)
+		t.waiting[tenant], t.tenants = keys[1:], append(t.tenants, tenant)
 	} else {
-		delete(t.waiting, who)
+		delete(t.waiting, tenant)
 	}
 	t.count--
 	return keys[0]

@@ -12,10 +12,10 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// TestOwnersTakeTurns: the keys of an owner with many do not delay those of others, and none is lost.
-func TestOwnersTakeTurns(t *testing.T) {
-	owner := func(key string) string { name, _, _ := strings.Cut(key, "/"); return name }
-	q := newQueue("test", clock.RealClock{}, newTurns(owner), slog.New(slog.DiscardHandler))
+// TestTenantsTakeTurns: the keys of a tenant with many do not delay those of others, and none is lost.
+func TestTenantsTakeTurns(t *testing.T) {
+	tenant := func(key string) string { name, _, _ := strings.Cut(key, "/"); return name }
+	q := newQueue("test", clock.RealClock{}, newTurns(tenant), slog.New(slog.DiscardHandler))
 	const many = 1000
 	for n := range many {
 		q.Add(fmt.Sprintf("many/%d", n))
