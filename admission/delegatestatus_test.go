@@ -64,7 +64,7 @@ func TestStatusOfServices(t *testing.T) {
 	if wrong, _ := statusOf(t, c, "wrong"); !strings.Contains(wrong.Conditions[0].Message, "spec.mode: unsupported value") {
 		t.Errorf("wrong: %+v", wrong)
 	}
-	if dead, _ := statusOf(t, c, "dead"); !strings.Contains(dead.Conditions[1].Message, "cannot ask it") {
+	if dead, _ := statusOf(t, c, "dead"); !strings.Contains(dead.Conditions[1].Message, "cannot call it") {
 		t.Errorf("dead: %+v", dead)
 	}
 	for range 100 {

@@ -54,7 +54,7 @@ func TestDoctor(t *testing.T) {
 	eventually(t, "all is well", func() bool { status, found := p.examine(t); return status == 0 && !found.has("FAIL", "", "") })
 	_, found := p.examine(t)
 	for _, want := range [][2]string{{"ready", ""}, {"serving", ""}, {"request", ""}, {"clock", ""}, {"process", "ready"}, {"skew", "all have k8s"},
-		{"certificates", "are good"}, {"peers", "store is reached"}, {"publisher", "publishes"}, {"lag", "up to date"}, {"etcd", "no alarm"}, {"etcd", "(etcd events) version"}} {
+		{"certificates", "are valid"}, {"peers", "store is reached"}, {"publisher", "publishes"}, {"lag", "up to date"}, {"etcd", "no alarm"}, {"etcd", "(etcd events) version"}} {
 		if !found.has("OK", want[0], want[1]) {
 			t.Errorf("nothing says that %v is well: %+v", want, found)
 		}

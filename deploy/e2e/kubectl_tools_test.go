@@ -90,7 +90,7 @@ func kubectlAuth(t *testing.T, k *kubectl) {
 	k.play(t,
 		act{line: "create secret generic binding", want: []string{"created"}},
 		act{line: "create token robot --bound-object-kind=Secret --bound-object-name=none", code: 1, want: []string{`secrets "none" not found`}},
-		act{line: "create token robot --bound-object-kind=Node --bound-object-name=none", code: 1, want: []string{"Node"}})
+		act{line: "create token robot --bound-object-kind=Node --bound-object-name=none", code: 1, want: []string{`nodes "none" not found`}})
 	kubectlBoundToken(t, k)
 	// The administrator's certificate would take precedence over the token.
 	robot := "--user=nobody --token=" + strings.TrimSpace(token)

@@ -90,7 +90,7 @@ func TestWebhooksThatMisbehave(t *testing.T) {
 				}
 			}
 		}, "larger than"},
-		"no TokenReview": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, "no TokenReview"},
+		"no TokenReview": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, "did not return a TokenReview"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, err := newWebhook(t, c.service).Authenticate(t.Context(), services.Credentials{BearerToken: "secret"})

@@ -142,10 +142,10 @@ func TestAnswers(t *testing.T) {
 		"another kind": {answer: func(_ int32, w http.ResponseWriter, _ string) {
 			_, _ = w.Write([]byte(`{"apiVersion":"v1","kind":"Pod","status":{"allowed":true}}`))
 		}, failure: "answered Pod", calls: 1},
-		"no JSON": {answer: func(_ int32, w http.ResponseWriter, _ string) { _, _ = w.Write([]byte(`yes`)) }, failure: "answer", calls: 1},
+		"no JSON": {answer: func(_ int32, w http.ResponseWriter, _ string) { _, _ = w.Write([]byte(`yes`)) }, failure: "response", calls: 1},
 		"too long": {answer: func(_ int32, w http.ResponseWriter, v string) {
 			answering(`{"allowed":true,"reason":"`+strings.Repeat("x", maxAnswer)+`"}`)(0, w, v)
-		}, failure: "answer", calls: 1},
+		}, failure: "response", calls: 1},
 		"a refusal with content": {answer: func(_ int32, w http.ResponseWriter, v string) {
 			w.WriteHeader(http.StatusForbidden)
 			answering(`{"allowed":true}`)(0, w, v)

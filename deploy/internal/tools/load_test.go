@@ -103,7 +103,7 @@ func userOf(t *testing.T, p *portico.TestControlPlane, k *kubernetes.Clientset, 
 func refusals(t *testing.T, c, alice tool) {
 	t.Helper()
 	for want, args := range map[string][]string{
-		"--namespace: name one":                       {},
+		"--namespace: specify one":                    {},
 		"--namespace: default exists":                 {"-n", "default"},
 		"--verbs: unknown verb":                       {"-n", "none", "--verbs=get,watch"},
 		"--verbs: the share of get":                   {"-n", "none", "--verbs=get=0"},
