@@ -35,7 +35,9 @@ func (c *storeClient) write(ctx context.Context, key resource.Key, a services.At
 ) (services.Object, error) {
 	if !a.Repeated {
 		a.ID = cmp.Or(a.ID, services.NewWriteID())
-		a.Since = cmp.Or(a.Since, c.since(ctx, key.GroupResource))
+		if a.Since == 0 {
+			a.Since = c.since(ctx, key.GroupResource)
+		}
 	}
 	var sent peer.Peer
 	m, err := call(ctx, attemptOut(a), grpc.Peer(&sent))

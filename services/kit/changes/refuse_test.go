@@ -120,7 +120,7 @@ func TestForgeriesAreRefused(t *testing.T) {
 			t.Errorf("%v refused as %s, want %v", got, reason, want)
 		}
 	}
-	if lines := strings.Count(x.log.String(), "messages on the bus refused"); lines != 1 {
+	if lines := strings.Count(x.log.String(), "messages on the bus rejected"); lines != 1 {
 		t.Errorf("%d lines in the log:\n%s", lines, x.log)
 	}
 	if x.Opener.alarm() != 1 {

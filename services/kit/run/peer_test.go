@@ -300,16 +300,17 @@ func TestAWriteInProgressIsNotGivenUp(t *testing.T) {
 	g := newGate()
 	server := serve(t, g, issue(t, authority, "store"), "127.0.0.1:0")
 	client := dial(t, issue(t, authority, "frontdoor"), server.RPCAddress())
+	since := services.Attempt{Since: 1} // else the client requests a revision first, which waits too
 	answered := make(chan error, 1)
 	go func() {
-		_, err := client.Update(within(t, 20*time.Second), services.UpdateRequest{})
+		_, err := client.Update(within(t, 20*time.Second), services.UpdateRequest{Attempt: since})
 		answered <- err
 	}()
 	<-g.entered
 	go server.Stop()
 	// Until other calls are refused.
 	eventually(t, func() bool {
-		_, err := client.Create(within(t, 10*time.Second), services.CreateRequest{})
+		_, err := client.Create(within(t, 10*time.Second), services.CreateRequest{Attempt: since})
 		return services.IsReason(err, services.ReasonServiceUnavailable)
 	})
 	select {

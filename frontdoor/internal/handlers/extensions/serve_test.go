@@ -83,7 +83,7 @@ func TestUsersWhomHeadersCannotName(t *testing.T) {
 	} {
 		b.user = user
 		for kind, header := range map[string]http.Header{"request": nil, "upgrade": {"Connection": {"Upgrade"}, "Upgrade": {"SPDY/3.1"}}} {
-			if response, got := b.ask(http.MethodGet, path, header, ""); response.StatusCode != http.StatusForbidden || !strings.Contains(got, "not handed on") {
+			if response, got := b.ask(http.MethodGet, path, header, ""); response.StatusCode != http.StatusForbidden || !strings.Contains(got, "not forwarded") {
 				t.Errorf("%s, %s: got %d %s", what, kind, response.StatusCode, got)
 			}
 		}
