@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -216,7 +217,7 @@ func (s *issuedSuite) testRenewal(t *testing.T) {
 	}
 }
 
-// testMembersAway ends one member of etcd and one NATS server at a time: writes go on,
+// testMembersAway ends one member of etcd and one NATS server at a time, and freezes one member: writes go on,
 // and so do their events.
 func (s *issuedSuite) testMembersAway(t *testing.T) {
 	c := s.administrator(t)
@@ -248,5 +249,18 @@ func (s *issuedSuite) testMembersAway(t *testing.T) {
 		s.startEtcdMember(t, name)
 		eventually(t, name+" is a member again", func() bool { return s.memberIsUp(t, name) })
 		check(name + " back")
+	}
+	for _, name := range memberNames("etcd") {
+		process := s.processes[name].cmd.Process
+		if err := process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 * len(memberNames("etcd")) { // by turns, some of these would wait for the member
+			check(name + " frozen")
+		}
+		if err := process.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, name+" responds again", func() bool { return s.memberIsUp(t, name) })
 	}
 }
