@@ -346,7 +346,7 @@ func tour(t *testing.T, p *portico) {
 			{"#/watches", "configmaps", "watches"},
 			{"#/admission", "ValidatingWebhookConfiguration", "admission"},
 			{"#/credentials", "Bootstrap tokens", "credentials"},
-			{"#/deprecated", "By whom", "deprecated"},
+			{"#/deprecated", "Users in the last requests", "deprecated"},
 			{"#/audit", "requests", "audit"},
 		} {
 			b.goTo(page.hash)

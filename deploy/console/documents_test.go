@@ -66,8 +66,8 @@ func documents(t *testing.T, p *portico) {
 			t.Errorf("%s is %d pixels wide", page, wide)
 		}
 	}
-	b.seesNot("Decisions")
+	b.seesNot("Decision records")
 	b.run(chromedp.Click("#menu"))
-	b.sees("Decisions")
+	b.sees("Decision records")
 	b.shoot("narrow-docs")
 }
