@@ -214,8 +214,8 @@ func (c *containers) testOverrides(t *testing.T) {
 	const value = "/events#https://events-1:2379;https://events-2:2379"
 	with := *c
 	with.env = append(slices.Clone(c.env), "PORTICO_ETCD_SERVERS_OVERRIDES="+value)
-	if n := strings.Count(with.run(t, "./compose", "config"), "--etcd-servers-overrides="+value); n != 2 {
-		t.Errorf("%d services have the overrides, want the store and the watch hub", n)
+	if n := strings.Count(with.run(t, "./compose", "config"), "--etcd-servers-overrides="+value); n != 3 {
+		t.Errorf("%d services have the overrides, want the store, the watch hub and the backup", n)
 	}
 }
 
