@@ -152,6 +152,16 @@ func (c *Codec) CheckMedia(contentType string, t *catalogue.Type) error {
 // bodyMedia returns the encoding for a Content-Type, or a 415 if bodies of the kind cannot
 // have it.
 func (c *Codec) bodyMedia(contentType string, kind schema.GroupVersionKind) (Media, error) {
+	if contentType == "" || contentType == mediaJSON { // of almost all requests
+		return JSON, nil
+	}
+	media, _, err := mime.ParseMediaType(contentType)
+	switch {
+	case err == nil && media == mediaJSON:
+		return JSON, nil
+	case err == nil && media == mediaYAML:
+		return YAML, nil
+	}
 	accepted := []string{mediaJSON, mediaYAML}
 	if c.messages.Knows(kind) {
 		accepted = append(accepted, c.vocabulary.Protobuf)
@@ -159,13 +169,7 @@ func (c *Codec) bodyMedia(contentType string, kind schema.GroupVersionKind) (Med
 	if c.cbor {
 		accepted = append(accepted, cbor.Media)
 	}
-	media, _, err := mime.ParseMediaType(contentType)
-	switch {
-	case contentType == "" || err == nil && media == mediaJSON:
-		return JSON, nil
-	case err == nil && media == mediaYAML:
-		return YAML, nil
-	case err == nil && slices.Contains(accepted, media):
+	if err == nil && slices.Contains(accepted, media) {
 		if media == cbor.Media {
 			return CBOR, nil
 		}

@@ -102,7 +102,7 @@ func (t *Tokens) origin() origin { return origin{time.Now().Unix(), t.by, monoto
 
 // expired reports whether the list is known to have begun longer ago than the token lifetime.
 func (t *Tokens) expired(o origin, lifetime time.Duration) bool {
-	return o.By == t.by && time.Duration(monotonic.Now()-o.At) > lifetime
+	return o.By == t.by && monotonic.Since(o.At) > lifetime
 }
 
 // NewKey returns a random sealing key.
