@@ -12,16 +12,22 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
+// overLink returns a client of a store, and the link between them.
+func overLink(t *testing.T, s *Store) (carried services.Store, link *lossy.Proxy) {
+	t.Helper()
+	carried = kittest.RemoteOver(t, contract.Store, services.Store(s), func(address string) string {
+		link = lossy.New(t, address)
+		return link.Address()
+	})
+	return carried, link
+}
+
 // TestAnswersLostOnTheWayFromTheStore breaks the connection between the store and its
 // client in several ways: the client determines the outcome.
 func TestAnswersLostOnTheWayFromTheStore(t *testing.T) {
 	client := openEtcd(t)
 	direct := replica(t, client)
-	var link *lossy.Proxy
-	carried := kittest.RemoteOver(t, contract.Store, services.Store(replica(t, client)), func(address string) string {
-		link = lossy.New(t, address)
-		return link.Address()
-	})
+	carried, link := overLink(t, replica(t, client))
 	b := lossyBench{etcd: client, link: link, other: direct}
 	for verb, w := range storeWrites(t) {
 		for _, kind := range []lossy.Kind{lossy.Answer, lossy.Request, lossy.Late} {
@@ -70,11 +76,7 @@ func TestAnswersLostOnTheWayFromTheStore(t *testing.T) {
 func TestOutcomesOfQuietTypes(t *testing.T) {
 	client := openEtcd(t)
 	direct := replica(t, client)
-	var link *lossy.Proxy
-	carried := kittest.RemoteOver(t, contract.Store, services.Store(replica(t, client)), func(address string) string {
-		link = lossy.New(t, address)
-		return link.Address()
-	})
+	carried, link := overLink(t, replica(t, client))
 	other := resource.GroupResource{Resource: "configmaps"}
 	if _, err := carried.Revision(t.Context(), other); err != nil { // establishes the connection
 		t.Fatal(err)

@@ -113,14 +113,22 @@ func TestConnectsWithMutualTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := first.Addr().(*net.TCPAddr).Port
-	lost, found := conn.StatusChanged(nats.RECONNECTING), conn.StatusChanged(nats.CONNECTED)
-	first.Shutdown()
-	first.WaitForShutdown()
-	await(t, lost)
+	port, found := end(t, first, conn)
 	serve(t, port, &serverFiles)
 	await(t, found)
 	wantDelivery(t, conn)
+}
+
+// end ends a server and waits until its client has noticed. It returns the server's port, and a channel
+// that receives when the client is connected again.
+func end(t *testing.T, s *server.Server, conn *nats.Conn) (port int, found <-chan nats.Status) {
+	t.Helper()
+	port = s.Addr().(*net.TCPAddr).Port
+	lost, found := conn.StatusChanged(nats.RECONNECTING), conn.StatusChanged(nats.CONNECTED)
+	s.Shutdown()
+	s.WaitForShutdown()
+	await(t, lost)
+	return port, found
 }
 
 // TestConnectsWheneverTheServerComes: the order of starting does not matter, and a lost
@@ -132,11 +140,7 @@ func TestConnectsWheneverTheServerComes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := first.Addr().(*net.TCPAddr).Port
-	lost, found := conn.StatusChanged(nats.RECONNECTING), conn.StatusChanged(nats.CONNECTED)
-	first.Shutdown()
-	first.WaitForShutdown()
-	await(t, lost)
+	port, found := end(t, first, conn)
 	if probe(t, health) == nil {
 		t.Error("ready without a connection")
 	}
