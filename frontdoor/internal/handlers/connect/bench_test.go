@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -52,6 +53,7 @@ type bench struct {
 	handlers *Handlers
 	front    *httptest.Server
 	node     *httptest.Server
+	own      http.Header // what the front door sets on each response
 	// stages are those of the audit log.
 	mu     sync.Mutex
 	stages []int
@@ -99,6 +101,7 @@ func (b *bench) serve(w http.ResponseWriter, r *http.Request) {
 	if handle == nil {
 		handle = b.handlers.Of(asked)
 	}
+	maps.Copy(w.Header(), b.own)
 	if err := handle(w, asked); err != nil {
 		status := services.AsStatus(err)
 		if errorsInTheMiddle(err) {

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/proxy"
 	"k8s.io/client-go/transport"
 	"k8s.io/streaming/pkg/httpstream"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect/crossing"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect/outbound"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
@@ -50,32 +50,47 @@ func (h *Handlers) Extend(w http.ResponseWriter, r *request.Request, to Extensio
 }
 
 func (h *Handlers) extend(ctx context.Context, w http.ResponseWriter, r *request.Request, to Extension, at *url.URL) error {
-	asked := r.Request.WithContext(quiet(ctx))
-	asked.URL, asked.Host = at, at.Host
+	ctx, gone := context.WithCancel(ctx)
+	defer gone()
+	header, err := to.inTheNameOf(r)
+	if err != nil {
+		return err
+	}
+	out := &writer{ResponseWriter: w, answers: to.answers(), start: r.Begin, gone: gone}
 	failed := &failure{}
 	if httpstream.IsUpgradeRequest(r.Request) {
-		upgrade, err := outbound.Dial(ctx, to.Transport, at, upgradePatience)
+		upgrade, err := outbound.Dial(ctx, to.Transport, at, out.upgradeHeader)
 		if err != nil {
 			return err
 		}
 		defer upgrade.Close()
+		out.upgraded = upgrade.Status
 		plain := *at
 		plain.Scheme = "http" // the connection has its TLS already
-		if asked.Header, err = to.inTheNameOf(r, upgrading(r.Header)); err != nil {
-			return err
-		}
+		asked := to.asked(ctx, r, crossing.Upgrading(header), at)
 		handler := proxy.NewUpgradeAwareHandler(&plain, upgrade.Transport(), false, true, failed)
-		out := &writer{ResponseWriter: w, start: r.Begin, upgraded: upgrade.Status}
-		return failed.of(func() { handler.ServeHTTP(out, asked) })
+		return failed.of(out, func() { handler.ServeHTTP(out, asked) })
 	}
-	var err error
-	if asked.Header, err = to.inTheNameOf(r, forwarded(r.Header)); err != nil {
-		return err
-	}
+	out.start = started(r)
+	asked := to.asked(ctx, r, header, at)
 	handler := proxy.NewUpgradeAwareHandler(at, to.Transport, false, false, failed)
 	handler.RejectForwardingRedirects = true
-	out := &writer{ResponseWriter: w, start: started(r)}
-	return failed.of(func() { handler.ServeHTTP(out, asked) })
+	return failed.of(out, func() { handler.ServeHTTP(out, asked) })
+}
+
+// asked returns the request that the extension gets.
+func (to Extension) asked(ctx context.Context, r *request.Request, header http.Header, at *url.URL) *http.Request {
+	asked := handedOn(ctx, r, header)
+	asked.URL, asked.Host = at, at.Host
+	return asked
+}
+
+// answers returns which headers of its responses reach the client.
+func (to Extension) answers() crossing.Answers {
+	if to.Plain {
+		return crossing.FrontDoor
+	}
+	return crossing.Extension
 }
 
 // started returns what happens when the response of an extension begins. A watch then
@@ -92,15 +107,14 @@ func started(r *request.Request) func(int) {
 
 // inTheNameOf returns headers that name the user of a request. Release 1.21 does not send
 // the uid.
-func (to Extension) inTheNameOf(r *request.Request, h http.Header) (http.Header, error) {
-	for name := range h {
-		for _, prefix := range to.Hidden {
-			if strings.HasPrefix(strings.ToLower(name), strings.ToLower(prefix)) {
-				delete(h, name)
+func (to Extension) inTheNameOf(r *request.Request) (http.Header, error) {
+	h := crossing.Request(r.Header, to.Hidden...)
+	if to.Name != nil {
+		for _, name := range []string{"X-Forwarded-For", "X-Real-Ip"} { // for the audit log of another front door
+			if values := r.Header.Values(name); to.Plain && len(values) > 0 {
+				h[name] = values
 			}
 		}
-	}
-	if to.Name != nil {
 		return h, to.Name(h)
 	}
 	named := &http.Request{Header: h}

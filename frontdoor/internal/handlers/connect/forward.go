@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,13 +13,11 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/streaming/pkg/httpstream"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect/crossing"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect/outbound"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
 )
-
-// upgradePatience is how long a backend may take to answer a request for an upgrade.
-const upgradePatience = 30 * time.Second
 
 // errDropped is the error of a backend that ends its response in the middle.
 var errDropped = errors.New("the backend ended its response before it was complete")
@@ -31,12 +28,11 @@ func (h *Handlers) proxy(ctx context.Context, w http.ResponseWriter, r *request.
 	if httpstream.IsUpgradeRequest(r.Request) {
 		return h.upgrade(ctx, w, r, to)
 	}
-	out := &writer{ResponseWriter: w, start: r.Begin}
-	asked := r.Request.WithContext(quiet(ctx))
-	asked.Header = forwarded(r.Header)
+	out := &writer{ResponseWriter: w, answers: crossing.Content, start: r.Begin}
+	asked := handedOn(ctx, r, crossing.Request(r.Header))
 	failed := &failure{}
 	handler := proxy.NewUpgradeAwareHandler(to.url, bounded{to.transport}, true, false, failed)
-	return failed.of(func() { handler.ServeHTTP(out, asked) })
+	return failed.of(out, func() { handler.ServeHTTP(out, asked) })
 }
 
 // upgrade connects a client that wants to upgrade its connection with a backend.
@@ -44,23 +40,32 @@ func (h *Handlers) upgrade(ctx context.Context, w http.ResponseWriter, r *reques
 	if !httpstream.IsUpgradeRequest(r.Request) {
 		return services.BadRequest("Upgrade request required")
 	}
-	upgrade, err := outbound.Dial(ctx, to.transport, to.url, upgradePatience)
+	ctx, gone := context.WithCancel(ctx)
+	defer gone()
+	out := &writer{ResponseWriter: w, answers: crossing.Content, start: r.Begin, gone: gone,
+		protocol: r.Header.Get("Upgrade"), ended: func() string { return endOf(ctx) }}
+	upgrade, err := outbound.Dial(ctx, to.transport, to.url, out.upgradeHeader)
 	if err != nil {
 		return statusOf(fmt.Errorf("error dialing backend: %w", err))
 	}
 	defer upgrade.Close()
-	out := &writer{ResponseWriter: w, start: r.Begin, upgraded: upgrade.Status,
-		protocol: r.Header.Get("Upgrade"), ended: func() string { return endOf(ctx) }}
+	out.upgraded = upgrade.Status
 	if tunnels(r) { // whose connection can only be closed by the library once the client has sent something
 		out.within = ctx
 	}
-	asked := r.Request.WithContext(quiet(ctx))
-	asked.Header = upgrading(r.Header)
+	asked := handedOn(ctx, r, crossing.Upgrading(crossing.Request(r.Header)))
 	at := *to.url
 	at.Scheme = "http" // the connection has its TLS already
 	failed := &failure{}
 	handler := proxy.NewUpgradeAwareHandler(withQuery(&at, r), upgrade.Transport(), false, true, failed)
-	return failed.of(func() { translated(r, to.options, handler).ServeHTTP(out, asked) })
+	return failed.of(out, func() { translated(r, to.options, handler).ServeHTTP(out, asked) })
+}
+
+// handedOn returns the request that a backend gets. Trailers do not cross: servers may take them for headers.
+func handedOn(ctx context.Context, r *request.Request, header http.Header) *http.Request {
+	asked := r.Request.WithContext(quiet(ctx))
+	asked.Header, asked.Trailer = header, nil
+	return asked
 }
 
 // endOf returns why the front door has ended a connection; empty if it has not.
@@ -89,9 +94,9 @@ type failure struct{ err error }
 // Error implements proxy.ErrorResponder.
 func (f *failure) Error(_ http.ResponseWriter, _ *http.Request, err error) { f.err = err }
 
-// of runs a handler and returns its error as a Status. Such a handler panics when a
+// of runs a handler that writes to out and returns its error as a Status. Such a handler panics when a
 // response ends in the middle.
-func (f *failure) of(serve func()) (err error) {
+func (f *failure) of(out *writer, serve func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			if p != http.ErrAbortHandler { //nolint:errorlint // the identity is the point
@@ -101,6 +106,7 @@ func (f *failure) of(serve func()) (err error) {
 		}
 	}()
 	serve()
+	out.finish()
 	return statusOf(f.err)
 }
 

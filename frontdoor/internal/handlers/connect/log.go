@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect/crossing"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/tree"
@@ -64,6 +65,7 @@ func stream(ctx context.Context, w http.ResponseWriter, r *request.Request, from
 		return err
 	}
 	w.Header().Set("Content-Type", "text/plain")
+	crossing.Seal(w.Header())
 	r.Begin(http.StatusOK)
 	w.WriteHeader(http.StatusOK)
 	if !request.BoolOption(r.Query, "follow") {

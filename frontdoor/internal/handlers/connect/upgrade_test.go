@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,17 @@ func echo(w http.ResponseWriter, r *http.Request) {
 // response, with its status.
 func (b *bench) open(path string, headers ...string) (net.Conn, *bufio.Reader, int) {
 	b.Helper()
+	conn, reader, header := b.openFor(path, headers...)
+	status, err := strconv.Atoi(header.Get(":status"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return conn, reader, status
+}
+
+// openFor is open with the header of the response, which has its status as :status.
+func (b *bench) openFor(path string, headers ...string) (net.Conn, *bufio.Reader, http.Header) {
+	b.Helper()
 	conn, err := net.Dial("tcp", b.front.Listener.Addr().String())
 	if err != nil {
 		b.Fatal(err)
@@ -43,7 +55,8 @@ func (b *bench) open(path string, headers ...string) (net.Conn, *bufio.Reader, i
 	if err != nil {
 		b.Fatal(err)
 	}
-	return conn, reader, response.StatusCode
+	response.Header.Set(":status", strconv.Itoa(response.StatusCode))
+	return conn, reader, response.Header
 }
 
 // TestUpgrades: exec, attach and port forwarding reach the node with the options that

@@ -33,14 +33,16 @@ func TestRequestsReachTheExtension(t *testing.T) {
 		t.Fatal(c)
 	}
 	header := http.Header{"X-Kept": {"kept"}, "Connection": {"X-Remote-User, x-remote-group", "X-Remote-Extra-Example.com%2fx"}, "X-Remote-User": {"secret"}, "X-Remote-Uid": {"secret"}, "X-Remote-Group": {"secret"}, "X-Remote-Extra-A": {"secret"},
-		"X-First-User": {"secret"}, "X-Ex-Scope": {"secret"}, "Authorization": {"secret"}, "Cookie": {"a=secret"}, "Impersonate-User": {"secret"}}
+		"X-First-User": {"secret"}, "X-Ex-Scope": {"secret"}, "Authorization": {"secret"}, "Cookie": {"a=secret"}, "Impersonate-User": {"secret"},
+		"X_Remote_User": {"secret"}, "X_first-User": {"secret"}, "X-Original-Url": {"secret"}, "X-Forwarded-User": {"secret"}, "X-Http-Method-Override": {"secret"}}
 	for path, want := range map[string]string{
 		"/apis/ext.example.com/v1/widgets?limit=5&b=%20c":          "POST /apis/ext.example.com/v1/widgets?b=+c&limit=5 the body",
 		"/apis/ext.example.com/v1/namespaces/n/widgets/w/proxy/a/": "POST /apis/ext.example.com/v1/namespaces/n/widgets/w/proxy/a/ the body",
 	} {
 		response, got := b.ask(http.MethodPost, path, header, "the body")
 		if response.StatusCode != 200 || !strings.HasPrefix(got, want) || strings.Contains(got, "secret") || !strings.Contains(got, "X-Kept:[kept]") ||
-			response.Header.Get("Set-Cookie") != "" || response.Header.Get("Access-Control-Allow-Origin") != "" {
+			response.Header.Get("Set-Cookie") != "" || response.Header.Get("Access-Control-Allow-Origin") != "" || response.Header.Get("Content-Security-Policy") != "sandbox" ||
+			response.Header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: got %d %s %v", path, response.StatusCode, got, response.Header)
 		}
 		if date := response.Header.Get("Date"); date == "" || strings.Contains(date, "1970") {
@@ -193,7 +195,7 @@ func TestStreamsAndUpgrades(t *testing.T) {
 		if r.Header.Get("Upgrade") != "" {
 			conn, buffered, _ := http.NewResponseController(w).Hijack()
 			defer conn.Close()
-			_, _ = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\nX-User: %s\r\n\r\n", r.Header.Get("X-Remote-User"))
+			_, _ = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\nX-User: %s\r\nSet-Cookie: a=b\r\n\r\n", r.Header.Get("X-Remote-User"))
 			line, _ := buffered.ReadString('\n')
 			_, _ = io.WriteString(conn, "echo "+line)
 			return
@@ -216,7 +218,7 @@ func TestStreamsAndUpgrades(t *testing.T) {
 		_, _ = io.WriteString(conn, "GET /apis/ext.example.com/v1/widgets/w/exec HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\nX-Remote-User: root\r\n\r\n")
 		reader := bufio.NewReader(conn)
 		response, err := http.ReadResponse(reader, nil)
-		if err != nil || response.StatusCode != 101 || response.Header.Get("X-User") != "jane" {
+		if err != nil || response.StatusCode != 101 || response.Header.Get("X-User") != "jane" || response.Header.Get("Set-Cookie") != "" {
 			t.Fatalf("got %v, %v", response, err)
 		}
 		<-time.After(2 * b.timeout) // longer than other requests may take

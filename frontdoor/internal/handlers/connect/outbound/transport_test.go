@@ -228,7 +228,7 @@ func TestUpgradeLimits(t *testing.T) {
 		})
 		s.config.Idle = c.idle
 		to, _ := url.Parse(s.server.URL)
-		upgrade, err := Dial(t.Context(), s.transports().Node(true), to, c.patience)
+		upgrade, err := dial(t.Context(), s.transports().Node(true), to, upgrading{func(_ int, h http.Header) http.Header { return h }, c.patience})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,18 +1,26 @@
 package outbound
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/textproto"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 )
+
+// maxStatus is the highest HTTP status code (RFC 9110 section 15).
+const maxStatus = 599
 
 // Upgrade is one connection that is used for one request, which asks to upgrade it.
 type Upgrade struct {
@@ -22,10 +30,24 @@ type Upgrade struct {
 	status atomic.Int32
 }
 
+// patience is how long a backend may take to answer a request for an upgrade.
+const patience = 30 * time.Second
+
 // Dial connects as a transport would for a URL, whose host has a port. The connection
 // ends with ctx, and when the header of its first response is too long or takes longer
-// than patience.
-func Dial(ctx context.Context, over *http.Transport, to *url.URL, patience time.Duration) (*Upgrade, error) {
+// than patience. header returns the headers that are read in the place of those of that response,
+// which is not an informational one.
+func Dial(ctx context.Context, over *http.Transport, to *url.URL, header func(status int, from http.Header) http.Header) (*Upgrade, error) {
+	return dial(ctx, over, to, upgrading{header, patience})
+}
+
+// upgrading is how the response to a request for an upgrade is read.
+type upgrading struct {
+	header   func(status int, from http.Header) http.Header
+	patience time.Duration
+}
+
+func dial(ctx context.Context, over *http.Transport, to *url.URL, how upgrading) (*Upgrade, error) {
 	conn, err := over.DialContext(ctx, "tcp", to.Host)
 	if err != nil {
 		return nil, err
@@ -36,8 +58,8 @@ func Dial(ctx context.Context, over *http.Transport, to *url.URL, patience time.
 		}
 	}
 	u := &Upgrade{}
-	limited := &headerConn{Conn: conn, upgrade: u}
-	limited.late = time.AfterFunc(patience, func() {
+	limited := &headerConn{Conn: conn, upgrade: u, crossing: how.header}
+	limited.late = time.AfterFunc(how.patience, func() {
 		u.late.Store(true)
 		_ = conn.Close()
 	})
@@ -80,15 +102,16 @@ func secure(ctx context.Context, conn net.Conn, over *http.Transport, host strin
 	return encrypted, nil
 }
 
-// headerConn reads the header of one response within limits, and everything after it
-// without.
+// headerConn reads the header of one response within limits, with other headers in the place of
+// its own, and everything after it as it is.
 type headerConn struct {
 	net.Conn
-	upgrade *Upgrade
-	late    *time.Timer
-	stop    func() bool
-	header  []byte
-	over    bool // the header is complete
+	upgrade  *Upgrade
+	crossing func(status int, from http.Header) http.Header
+	late     *time.Timer
+	stop     func() bool
+	over     bool   // the header is complete
+	ready    []byte // has been read, and is returned next
 }
 
 var (
@@ -97,50 +120,69 @@ var (
 )
 
 func (c *headerConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if c.over {
-		return n, err
-	}
-	if c.upgrade.late.Load() {
-		return 0, errLateHeader
-	}
-	from := max(0, len(c.header)-len("\r\n\r\n"))
-	c.header = append(c.header, b[:n]...)
-	if end := headerEnd(c.header[from:]); end < 0 {
-		if len(c.header) > maxHeader {
-			return 0, errLongHeader
+	if !c.over {
+		if err := c.readHeader(); err != nil {
+			return 0, err
 		}
-		return n, err
+		c.over = true
+		c.late.Stop()
 	}
-	c.over = true
-	c.late.Stop()
-	c.upgrade.status.Store(statusOf(c.header))
-	c.header = nil
-	return n, err
+	if len(c.ready) > 0 {
+		n := copy(b, c.ready)
+		c.ready = c.ready[n:]
+		return n, nil
+	}
+	return c.Conn.Read(b)
 }
 
-// headerEnd returns where a header ends; -1 when the end is not there.
-func headerEnd(b []byte) int {
-	for _, end := range []string{"\n\r\n", "\n\n"} {
-		if i := bytes.Index(b, []byte(end)); i >= 0 {
-			return i
+// readHeader reads until the response has begun. Informational responses before it are left out.
+func (c *headerConn) readHeader() error {
+	limited := &io.LimitedReader{R: c.Conn, N: maxHeader}
+	from := bufio.NewReader(limited)
+	for {
+		status, header, err := readResponse(from)
+		switch {
+		case c.upgrade.late.Load():
+			return errLateHeader
+		case err != nil && limited.N <= 0:
+			return errLongHeader
+		case err != nil:
+			return err
+		case status < http.StatusOK && status != http.StatusSwitchingProtocols:
+			continue
 		}
+		c.upgrade.status.Store(int32(status)) //nolint:gosec // three digits
+		c.ready = written(status, c.crossing(status, header))
+		rest, err := from.Peek(from.Buffered())
+		c.ready = append(c.ready, rest...)
+		return err
 	}
-	return -1
 }
 
-// statusOf returns the status code of a status line; 0 when it has none.
-func statusOf(header []byte) int32 {
-	line, _, _ := bytes.Cut(header, []byte("\n"))
-	fields := bytes.Fields(line)
-	if len(fields) < 2 {
-		return 0
-	}
-	code, err := strconv.ParseUint(string(fields[1]), 10, 16)
+// readResponse reads a status line and the header after it.
+func readResponse(from *bufio.Reader) (status int, header http.Header, err error) {
+	lines := textproto.NewReader(from)
+	line, err := lines.ReadLine()
 	if err != nil {
-		return 0
+		return 0, nil, err
 	}
-	return int32(code)
+	protocol, rest, _ := strings.Cut(line, " ")
+	code, _, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
+	status, err = strconv.Atoi(code)
+	if err != nil || !strings.HasPrefix(protocol, "HTTP/1.") || status < http.StatusContinue || status > maxStatus {
+		return 0, nil, fmt.Errorf("malformed status line %.100q", line)
+	}
+	fields, err := lines.ReadMIMEHeader()
+	return status, http.Header(fields), err
+}
+
+// written returns the header of a response as it is sent.
+func written(status int, header http.Header) []byte {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "HTTP/1.1 %d %s\r\n", status, http.StatusText(status))
+	_ = header.Write(&out) // to memory
+	out.WriteString("\r\n")
+	return out.Bytes()
 }
 
 func (c *headerConn) Close() error {
