@@ -11,6 +11,7 @@ import (
 
 	"github.com/portico-platform/portico/authn/internal/method"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/deadline"
 )
 
 // anonymousFor is how long the caller may cache that requests without credentials are
@@ -81,8 +82,8 @@ func (a *chain) Authenticate(ctx context.Context, c services.Credentials) (servi
 			why = refusal.Message
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return services.Authentication{}, services.Unavailable("authentication took too long: %v", err)
+	if err := deadline.Ended(ctx); err != nil {
+		return services.Authentication{}, err
 	}
 	if refused || !a.anonymous.allows(c.Path) {
 		return services.Authentication{}, services.Unauthorized(why)

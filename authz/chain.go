@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/deadline"
 	"github.com/portico-platform/portico/services/kit/tracing"
 )
 
@@ -26,6 +27,15 @@ type verdict struct {
 }
 
 func noVerdict() verdict { return verdict{Decision: always(services.Decision{})} }
+
+// cut returns the Timeout of a request that has ended a mode before it could decide: no later mode may allow what
+// this one could have denied. A client chooses when its request ends.
+func cut(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	return deadline.Ended(ctx)
+}
 
 // add adds what a mode says. It reports whether that decides.
 func (v *verdict) add(m mode, d services.Decision, err error) (decided bool) {
@@ -54,8 +64,12 @@ func (c chain) Authorize(ctx context.Context, a services.Attributes) (services.D
 	}
 	v := noVerdict()
 	for _, m := range c {
-		if d, err := m.traced(ctx, a, len(c) > 1); v.add(m, d, err) {
+		d, err := m.traced(ctx, a, len(c) > 1)
+		if v.add(m, d, err) {
 			break
+		}
+		if err := cut(ctx, err); err != nil {
+			return v.Decision, err
 		}
 	}
 	return v.Decision, errors.Join(v.failures...)
@@ -97,9 +111,15 @@ func (m mode) decide(ctx context.Context, requests []services.Attributes, verdic
 		asked[n] = requests[i]
 	}
 	for n, r := range services.AuthorizeAll(ctx, m.Authz, asked) {
-		if i := open[n]; !verdicts[i].add(m, r.Decision, r.Err) {
-			left = append(left, i)
+		i := open[n]
+		if verdicts[i].add(m, r.Decision, r.Err) {
+			continue
 		}
+		if err := cut(ctx, r.Err); err != nil {
+			verdicts[i].failures = append(verdicts[i].failures[:0], err)
+			continue // it is not left to the later modes
+		}
+		left = append(left, i)
 	}
 	if span.Recording() {
 		span.Set("requests", fmt.Sprint(len(open)))

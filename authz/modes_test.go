@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -143,5 +144,37 @@ func TestFlags(t *testing.T) {
 		if _, err := parse(fs); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", args, err)
 		}
+	}
+}
+
+// hanging is a mode that decides nothing before the request ends, as a webhook that does not respond.
+type hanging struct{ opinion }
+
+func (hanging) Authorize(ctx context.Context, _ services.Attributes) (services.Decision, error) {
+	<-ctx.Done()
+	return services.Decision{}, errors.New("the webhook does not respond")
+}
+
+// TestDeadlinesOfClientsSkipNoMode: no mode allows what an earlier one could have denied, had the client not chosen a
+// short timeout, or left.
+func TestDeadlinesOfClientsSkipNoMode(t *testing.T) {
+	c := append(chain{{"webhook", hanging{}}}, modesOf(opinion{decision: services.Decision{Allowed: true}})...)
+	hurried, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	for name, ctx := range map[string]context.Context{"in a hurry": hurried, "gone": gone} {
+		if d, err := c.Authorize(ctx, services.Attributes{Verb: "get", Path: "/"}); d.Allowed || !services.IsReason(err, services.ReasonTimeout) {
+			t.Errorf("%s: %+v, %v", name, d, err)
+		}
+		results, err := c.AuthorizeBatch(ctx, []services.Attributes{{Verb: "get", Path: "/"}, {Verb: "get", Path: "/x"}})
+		for _, r := range results {
+			if r.Allowed || !services.IsReason(r.Err, services.ReasonTimeout) || err != nil {
+				t.Errorf("%s, in a batch: %+v, %v", name, r, err)
+			}
+		}
+	}
+	if d, err := c[1:].Authorize(t.Context(), services.Attributes{Verb: "get", Path: "/"}); !d.Allowed || err != nil {
+		t.Errorf("%+v, %v", d, err)
 	}
 }

@@ -99,8 +99,8 @@ const (
 // Error returns the message.
 func (s *Status) Error() string { return s.Message }
 
-// AsStatus returns the Status in the chain of err. An exceeded deadline becomes a
-// Timeout, any other error an InternalError with its text. AsStatus(nil) is nil.
+// AsStatus returns the Status in the chain of err. An exceeded deadline, and the end of a
+// request whose caller has left, become a Timeout, any other error an InternalError with its text. AsStatus(nil) is nil.
 func AsStatus(err error) *Status {
 	if err == nil {
 		return nil
@@ -109,7 +109,7 @@ func AsStatus(err error) *Status {
 	if errors.As(err, &s) {
 		return s
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return Timeout("%v", err)
 	}
 	return &Status{Code: http.StatusInternalServerError, Reason: ReasonInternalError, Message: "Internal error occurred: " + err.Error()}

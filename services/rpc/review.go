@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/rpc/internal/dialogue"
 	pb "github.com/portico-platform/portico/services/rpc/porticov1"
 )
 
@@ -38,8 +39,9 @@ func serveReview(impl services.Admission, stream grpc.BidiStreamingServer[pb.Rev
 
 // remoteConverter asks the caller of a review to convert and merge, one object at a time.
 type remoteConverter struct {
-	mu     sync.Mutex
-	stream grpc.BidiStreamingServer[pb.ReviewInput, pb.ReviewOutput]
+	mu      sync.Mutex
+	stream  grpc.BidiStreamingServer[pb.ReviewInput, pb.ReviewOutput]
+	answers dialogue.Answers[*pb.ReviewInput]
 }
 
 // Convert implements services.Converter.
@@ -53,14 +55,14 @@ func (c *remoteConverter) Merge(ctx context.Context, object, configuration []byt
 	return c.ask(ctx, &pb.ReviewOutput{Output: &pb.ReviewOutput_Merge{Merge: question}})
 }
 
-// ask sends a question to the caller and returns its answer.
+// ask sends a question to the caller and returns its answer, or the Timeout of ctx.
 func (c *remoteConverter) ask(ctx context.Context, question *pb.ReviewOutput) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.stream.Send(question); err != nil {
 		return nil, errorIn(ctx, "front door", err)
 	}
-	m, err := c.stream.Recv()
+	m, err := c.answers.Await(ctx, c.stream.Context(), c.stream.Recv)
 	if errors.Is(err, io.EOF) {
 		return nil, faultf("front door: it has ended the review")
 	}
@@ -88,23 +90,24 @@ func (c admissionClient) review(ctx context.Context, request *pb.ReviewInput, co
 	if err := stream.Send(request); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
+	messages := dialogue.Receive(ctx, stream.Recv)
 	for {
-		m, err := stream.Recv()
-		if err != nil {
-			return nil, err
+		m := messages.Next()
+		if m.Err != nil {
+			return nil, m.Err
 		}
 		var converted []byte
 		switch {
-		case m.GetConvert() != nil:
-			q := m.GetConvert()
-			converted, err = converter.Convert(ctx, q.GetObject(), servedTypeIn(q.GetTo()))
-		case m.GetMerge() != nil:
-			q := m.GetMerge()
-			converted, err = converter.Merge(ctx, q.GetObject(), q.GetConfiguration(), servedTypeIn(q.GetOf()))
-		case m.GetResponse() == nil:
+		case m.Value.GetConvert() != nil:
+			q := m.Value.GetConvert()
+			converted, err = converter.Convert(m.Context, q.GetObject(), servedTypeIn(q.GetTo()))
+		case m.Value.GetMerge() != nil:
+			q := m.Value.GetMerge()
+			converted, err = converter.Merge(m.Context, q.GetObject(), q.GetConfiguration(), servedTypeIn(q.GetOf()))
+		case m.Value.GetResponse() == nil:
 			return nil, status.Error(codes.Internal, "a review has ended without a response")
 		default:
-			return m.GetResponse(), nil
+			return m.Value.GetResponse(), nil
 		}
 		var result pb.ReviewInput
 		if err != nil {

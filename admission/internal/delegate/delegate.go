@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/portico-platform/portico/admission/internal/match"
@@ -20,6 +21,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/admissionservice"
+	"github.com/portico-platform/portico/services/deadline"
 	"github.com/portico-platform/portico/services/kit/tracing"
 )
 
@@ -29,6 +31,8 @@ type Plugin struct {
 	Matcher  match.Matcher
 	Authz    services.Authz
 	Log      *slog.Logger
+
+	spared atomic.Int64 // bytes of objects that calls hold whose answers do not count
 }
 
 // asked is a service that is called for a request, and the outcome.
@@ -42,15 +46,16 @@ type asked struct {
 
 	answer  replicas.Answer
 	err     error
+	cut     error // the Timeout of a call that the request has cut, whatever the failure policy is
 	took    time.Duration
 	changed bool
+	done    chan struct{} // closed at the end of a call whose answer does not count
 }
 
 // Mutate asks the services that mutate, one after the other. Those whose answers do not
 // count are called meanwhile.
 func (p *Plugin) Mutate(ctx context.Context, r *review.Review) error {
-	var shadows []*asked
-	var running sync.WaitGroup
+	var unenforced []*asked
 	err := p.each(ctx, r, replicas.Mutate, func(a *asked) error {
 		seen, before := r.Seen[a.key()]
 		if r.Round > 0 && (!before || review.Same(seen, a.request.Object)) {
@@ -58,17 +63,14 @@ func (p *Plugin) Mutate(ctx context.Context, r *review.Review) error {
 		}
 		r.Seen[a.key()] = a.request.Object
 		if !a.enforced {
-			shadows = append(shadows, a)
-			running.Go(func() { p.ask(ctx, a) })
+			unenforced = append(unenforced, a)
+			p.start(ctx, a)
 			return nil
 		}
 		p.ask(ctx, a)
 		return p.change(ctx, r, a)
 	})
-	running.Wait()
-	for _, a := range shadows {
-		p.record(r, a)
-	}
+	p.collect(ctx, r, unenforced)
 	return err
 }
 
@@ -88,63 +90,77 @@ func (p *Plugin) change(ctx context.Context, r *review.Review, a *asked) error {
 // Validate asks the services that validate, concurrently. If several refuse the request,
 // the answer of the first in their order counts.
 func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
-	var all []*asked
+	var enforced, unenforced []*asked
 	var running sync.WaitGroup
 	err := p.each(ctx, r, replicas.Validate, func(a *asked) error {
-		all = append(all, a)
+		if !a.enforced {
+			unenforced = append(unenforced, a)
+			p.start(ctx, a)
+			return nil
+		}
+		enforced = append(enforced, a)
 		running.Go(func() { p.ask(ctx, a) })
 		return nil
 	})
 	running.Wait()
-	for _, a := range all {
+	for _, a := range enforced {
 		p.record(r, a)
 	}
-	for _, a := range all {
-		if err == nil && a.enforced {
+	for _, a := range enforced {
+		if err == nil {
 			err = p.verdict(ctx, a)
 		}
 	}
+	p.collect(ctx, r, unenforced)
 	return err
 }
 
-// each calls ask for every service of a phase, until one returns an
-// error.
+// each calls ask for every service of a phase that is concerned, until one returns an error. What keeps a service
+// from being asked whose answer does not count is recorded, and is no error.
 func (p *Plugin) each(ctx context.Context, r *review.Review, phase replicas.Phase, ask func(*asked) error) error {
 	for _, s := range p.Registry.Services() {
 		if !s.takesPart(phase) {
 			continue
 		}
-		enforced := s.enforces(r)
-		as, matches, err := p.Matcher.Matches(ctx, &s.rules, r)
-		if err != nil && !enforced {
+		a := &asked{Service: s, phase: phase, enforced: s.enforces(r), round: r.Round}
+		concerned, err := p.prepare(ctx, r, a)
+		switch {
+		case err != nil && !a.enforced && !errors.Is(err, services.ErrNoConverter):
+			p.unasked(r, a, err)
 			continue
+		case err == nil && concerned:
+			err = ask(a)
 		}
 		if err != nil {
 			return err
 		}
-		if !matches {
-			continue
-		}
-		skip, err := p.skips(ctx, s, r)
-		switch {
-		case err != nil:
-			return err
-		case skip:
-			continue
-		case r.DryRun && s.Spec.SideEffects == admissionservice.Some && !enforced:
-			continue
-		case r.DryRun && s.Spec.SideEffects == admissionservice.Some:
-			return services.BadRequest("admission service %q does not support dry run", s.Name)
-		}
-		a := &asked{Service: s, phase: phase, enforced: enforced, round: r.Round, as: as}
-		if a.request, err = requestAs(ctx, r, as); err != nil {
-			return match.NotConverted(ctx, s.rules.Who, err)
-		}
-		if err := ask(a); err != nil {
-			return err
-		}
 	}
 	return nil
+}
+
+// prepare reports whether a service is asked about a request, and sets what it is asked.
+func (p *Plugin) prepare(ctx context.Context, r *review.Review, a *asked) (concerned bool, err error) {
+	if !a.enforced {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, grace)
+		defer cancel()
+	}
+	if a.as, concerned, err = p.Matcher.Matches(ctx, &a.rules, r); err != nil || !concerned {
+		return false, err
+	}
+	if skip, err := p.skips(ctx, a.Service, r); err != nil || skip {
+		return false, err
+	}
+	if r.DryRun && a.Spec.SideEffects == admissionservice.Some {
+		if !a.enforced {
+			return false, nil
+		}
+		return false, services.BadRequest("admission service %q does not support dry run", a.Name)
+	}
+	if a.request, err = requestAs(ctx, r, a.as); err != nil {
+		return false, match.NotConverted(ctx, a.rules.Who, err)
+	}
+	return true, nil
 }
 
 // Concerns reports whether a service may be called for requests like that of a review. The
@@ -186,25 +202,32 @@ func requestAs(ctx context.Context, r *review.Review, as services.ServedType) (s
 
 // ask asks a service within its timeout and its share of the remaining time.
 func (p *Plugin) ask(ctx context.Context, a *asked) {
-	full := time.Duration(a.Spec.TimeoutSeconds) * time.Second
-	within := full
-	if deadline, bounded := ctx.Deadline(); bounded {
-		within = min(full, time.Until(deadline)*time.Duration(a.Spec.BudgetPercent)/100)
-	}
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := deadline.Within(ctx, time.Duration(a.Spec.TimeoutSeconds)*time.Second, a.share(ctx))
 	defer cancel()
-	if within == full {
-		ctx = replicas.WithFullTime(ctx)
-	}
 	ctx, span := tracing.StartCall(ctx, "admission-service", string(a.phase))
 	span.Set("portico.admission.service", a.Name)
 	began := time.Now()
 	a.answer, a.err = a.pool.Ask(ctx, a.phase, a.request)
-	a.took = time.Since(began)
+	a.took, a.cut = time.Since(began), deadline.Cut(ctx, a.err)
 	span.Set("portico.admission.verdict", a.result())
 	span.End(a.err)
 	a.tally.count(a)
 	p.Registry.metrics.observe(a)
+}
+
+// share returns the share of the remaining time that a call may take; 0 is no bound. A call whose failure is
+// ignored has its whole timeout if the request has as much: its share must neither skip the check nor refuse the
+// request.
+func (a *asked) share(ctx context.Context) time.Duration {
+	until, bounded := ctx.Deadline()
+	if !bounded {
+		return 0
+	}
+	left := time.Until(until)
+	if a.Spec.FailurePolicy == admissionservice.Ignore && left >= time.Duration(a.Spec.TimeoutSeconds)*time.Second {
+		return 0
+	}
+	return max(1, left*time.Duration(a.Spec.BudgetPercent)/100)
 }
 
 // result is the outcome in one word.
@@ -225,8 +248,13 @@ func (p *Plugin) verdict(ctx context.Context, a *asked) error {
 		return nil
 	case a.err == nil:
 		return a.answer.Refusal
-	case ctx.Err() != nil:
-		return services.AsStatus(ctx.Err())
+	case a.cut != nil:
+		return a.cut
+	case deadline.Ended(ctx) != nil:
+		return deadline.Ended(ctx)
+	case errors.Is(a.err, replicas.ErrBusy): // which clients can cause
+		return &services.Status{Code: http.StatusTooManyRequests, Reason: services.ReasonTooManyRequests,
+			Message: fmt.Sprintf("admission service %q: %v", a.Name, a.err), Details: &services.StatusDetails{RetryAfterSeconds: 1}}
 	case a.Spec.FailurePolicy == admissionservice.Ignore:
 		p.Log.WarnContext(ctx, "a call of an admission service failed and is ignored", "service", a.Name, "error", a.err)
 		return nil

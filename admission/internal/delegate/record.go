@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -42,12 +43,7 @@ func (p *Plugin) record(r *review.Review, a *asked) {
 		n.Reason = short(a.answer.Refusal.Message)
 	}
 	n.Mutated = a.changed || !a.enforced && a.answer.Object != nil
-	value, _ := json.Marshal(n) // plain values always encode
-	key := fmt.Sprintf("%s.%s/%s", a.phase, admissionservice.Group, a.Name)
-	if a.round > 0 {
-		key += "_again"
-	}
-	r.Annotate(map[string]string{key: string(value)})
+	a.annotate(r, n)
 	r.Timed(a.Name, a.took)
 	if !a.enforced || a.err != nil {
 		return
@@ -64,6 +60,16 @@ func (p *Plugin) record(r *review.Review, a *asked) {
 	}
 }
 
+// annotate adds a note about an answer, or the lack of one, to the review.
+func (a *asked) annotate(r *review.Review, n note) {
+	value, _ := json.Marshal(n) // plain values always encode
+	key := fmt.Sprintf("%s.%s/%s", a.phase, admissionservice.Group, a.Name)
+	if a.round > 0 {
+		key += "_again"
+	}
+	r.Annotate(map[string]string{key: string(value)})
+}
+
 // short bounds a text.
 func short(text string) string {
 	if len(text) > maxError {
@@ -74,6 +80,8 @@ func short(text string) string {
 
 // tally is what this process has counted about a service. It survives changes of its spec.
 type tally struct {
+	slow atomic.Bool // the last call whose answer does not count was not answered within the grace
+
 	mu      sync.Mutex
 	counts  admissionservice.Counts
 	failure string

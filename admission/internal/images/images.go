@@ -19,6 +19,7 @@ import (
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/deadline"
 	"github.com/portico-platform/portico/services/kit/webhooks"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/services/webhook"
@@ -60,8 +61,8 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 	status, err := p.status(ctx, question)
 	prefix := "imagepolicywebhook." + p.vocabulary.Group("image-policy.") + "/"
 	switch {
-	case err != nil && ctx.Err() != nil:
-		return services.AsStatus(ctx.Err())
+	case err != nil && deadline.Ended(ctx) != nil:
+		return deadline.Ended(ctx)
 	case err != nil && !p.config.DefaultAllow:
 		return r.Forbid("%v", err)
 	case err != nil:

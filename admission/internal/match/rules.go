@@ -13,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/admissionservice"
+	"github.com/portico-platform/portico/services/deadline"
 	"github.com/portico-platform/portico/services/kit/cel"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -80,8 +81,8 @@ func (m Matcher) meets(ctx context.Context, by *Rules, r *review.Review, as serv
 	}
 	meets, err := m.Expressions.Match(ctx, by.Conditions, request)
 	switch {
-	case ctx.Err() != nil:
-		return false, services.AsStatus(ctx.Err())
+	case err != nil && deadline.Ended(ctx) != nil:
+		return false, deadline.Ended(ctx)
 	case err != nil && by.FailOpen:
 		m.Log.WarnContext(ctx, "match conditions failed, the call is skipped", "of", by.Who, "error", err)
 		return false, nil
@@ -97,8 +98,8 @@ func NotConverted(ctx context.Context, who string, err error) error {
 	switch {
 	case errors.Is(err, services.ErrNoConverter):
 		return err
-	case ctx.Err() != nil:
-		return services.AsStatus(ctx.Err())
+	case deadline.Ended(ctx) != nil:
+		return deadline.Ended(ctx)
 	}
 	return &services.Status{Code: http.StatusInternalServerError, Reason: services.ReasonInternalError,
 		Message: fmt.Sprintf("Internal error occurred: converting for %s: %v", who, err)}

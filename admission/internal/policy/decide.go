@@ -9,6 +9,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/deadline"
 	"github.com/portico-platform/portico/services/kit/cel"
 )
 
@@ -70,14 +71,14 @@ func (p *validating) decide(ctx context.Context, x *programs, r *cel.Request, b 
 		return p.unless(ctx, err)
 	}
 	p.annotate(&v, results)
-	return v, ctx.Err()
+	return v, deadline.Ended(ctx)
 }
 
 // unless returns the verdict of an error, or the error of a context that is over.
 func (p *validating) unless(ctx context.Context, err error) (verdict, error) {
 	switch {
-	case ctx.Err() != nil:
-		return verdict{}, ctx.Err()
+	case deadline.Ended(ctx) != nil:
+		return verdict{}, deadline.Ended(ctx)
 	case err != nil:
 		return p.failed(err), nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/match"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/deadline"
 	"github.com/portico-platform/portico/services/jsonpatch"
 	"github.com/portico-platform/portico/services/kit/cel"
 	"github.com/portico-platform/portico/services/resource"
@@ -117,7 +118,7 @@ func (q *mutated) invocations(ctx context.Context) (list []invocation, err error
 			}
 		}
 	}
-	return list, over(ctx)
+	return list, deadline.Ended(ctx)
 }
 
 // paramsOf returns the parameters of a binding; none if it does not match the request.
@@ -178,8 +179,8 @@ func (q *mutated) invoke(ctx context.Context, i *invocation) error {
 // unless records the error of an invocation, and returns one that no failure policy covers.
 func (q *mutated) unless(ctx context.Context, i *invocation, err error) error {
 	switch {
-	case ctx.Err() != nil:
-		return services.AsStatus(ctx.Err())
+	case deadline.Ended(ctx) != nil:
+		return deadline.Ended(ctx)
 	case errors.Is(err, services.ErrNoConverter):
 		return err
 	case err != nil:

@@ -14,6 +14,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/match"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/deadline"
 	"github.com/portico-platform/portico/services/kit/cel"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -94,7 +95,7 @@ func (q *request) apply(ctx context.Context, p *validating) error {
 	as, matches, err := p.criteria.match(ctx, q.Review, q.plugin.Labels)
 	if err != nil {
 		q.misconfigured(p, nil, err)
-		return over(ctx)
+		return deadline.Ended(ctx)
 	}
 	if !matches {
 		return nil
@@ -107,14 +108,6 @@ func (q *request) apply(ctx context.Context, p *validating) error {
 	}
 	for key, values := range annotations {
 		q.Annotate(map[string]string{p.name + "/" + key: strings.Join(values, ", ")})
-	}
-	return nil
-}
-
-// over returns the Timeout of a context that is over.
-func over(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return services.AsStatus(ctx.Err())
 	}
 	return nil
 }
@@ -138,13 +131,13 @@ func (q *request) bind(ctx context.Context, p *validating, b *binding, as servic
 			q.misconfigured(p, b, err)
 		}
 		if err != nil || !matches {
-			return over(ctx)
+			return deadline.Ended(ctx)
 		}
 	}
 	params, err := q.objects.of(ctx, p.spec.ParamKind, b.spec.ParamRef, q.Namespace)
 	if err != nil {
 		q.misconfigured(p, b, err)
-		return over(ctx)
+		return deadline.Ended(ctx)
 	}
 	if len(params) == 0 {
 		return nil
@@ -155,7 +148,7 @@ func (q *request) bind(ctx context.Context, p *validating, b *binding, as servic
 	}
 	if err != nil {
 		q.misconfigured(p, b, fmt.Errorf("failed to convert object version: %w", err))
-		return over(ctx)
+		return deadline.Ended(ctx)
 	}
 	var bound cel.Bindings
 	if p.namespace && q.Namespace != "" && !q.Review.IsNamespace() {

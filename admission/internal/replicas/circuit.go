@@ -35,14 +35,18 @@ type circuit struct {
 }
 
 // enter reports whether a call may be made, and whether it is a trial. If it may be made,
-// leave has to be called.
-func (c *circuit) enter(now time.Time) (trial, ok bool) {
+// leave has to be called. A call that has not all the time that the service may take (full) is no trial: its
+// caller could otherwise keep the circuit from closing. It is made nevertheless when a trial is due.
+func (c *circuit) enter(now time.Time, full bool) (trial, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch c.state(now) {
 	case Closed:
 		return false, true
 	case HalfOpen:
+		if !full {
+			return false, true
+		}
 		if c.trial {
 			return false, false
 		}
@@ -74,8 +78,8 @@ func (c *circuit) leave(o outcome, trial bool, now time.Time) {
 		c.failures, c.opened, c.wait = 0, time.Time{}, 0
 	case trial:
 		c.opened, c.wait = now, min(2*c.wait, maxOpen)
-	default:
-		if c.failures++; c.failures >= threshold && c.opened.IsZero() {
+	case c.opened.IsZero():
+		if c.failures++; c.failures >= threshold {
 			c.opened, c.wait = now, minOpen
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/admissionservice"
+	"github.com/portico-platform/portico/services/deadline"
 	"github.com/portico-platform/portico/services/locate"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/services/webhook"
@@ -167,17 +168,17 @@ func (r *replica) retire() {
 	r.target.close()
 }
 
-var (
-	errBusy = errors.New("too many calls of it are under way")
-	errNone = services.Unavailable("no replica of it is available")
-)
+// ErrBusy is the error of a call that is not made because too many are under way.
+var ErrBusy = errors.New("too many calls of it are under way")
+
+var errNone = services.Unavailable("no replica of it is available")
 
 // Ask asks about a request. The error means that there is no valid answer. A request for
 // which a replica is gone is sent to another one, once.
 func (p *Pool) Ask(ctx context.Context, phase Phase, r services.AdmissionRequest) (Answer, error) {
 	defer p.flying.Add(-1)
 	if p.flying.Add(1) > maxInFlight {
-		return Answer{}, errBusy
+		return Answer{}, ErrBusy
 	}
 	select {
 	case <-p.resolved:
@@ -187,7 +188,7 @@ func (p *Pool) Ask(ctx context.Context, phase Phase, r services.AdmissionRequest
 	var err error = errNone
 	tried := map[*replica]bool{}
 	for range 2 {
-		next, trial := p.pick(tried)
+		next, trial := p.pick(tried, deadline.Full(ctx))
 		if next == nil {
 			break
 		}
@@ -203,7 +204,7 @@ func (p *Pool) Ask(ctx context.Context, phase Phase, r services.AdmissionRequest
 
 // pick returns the available replica with the fewest calls, a connected one if
 // there is any; nil if there is none. trial is that of its circuit.
-func (p *Pool) pick(tried map[*replica]bool) (next *replica, trial bool) {
+func (p *Pool) pick(tried map[*replica]bool, full bool) (next *replica, trial bool) {
 	p.mu.RLock()
 	all := slices.Clone(p.replicas)
 	p.mu.RUnlock()
@@ -224,7 +225,7 @@ func (p *Pool) pick(tried map[*replica]bool) (next *replica, trial bool) {
 		if tried[r] {
 			continue
 		}
-		if trial, ok := r.circuit.enter(time.Now()); ok {
+		if trial, ok := r.circuit.enter(time.Now(), full); ok {
 			return r, trial
 		}
 	}
@@ -253,23 +254,13 @@ func (r *replica) ask(ctx context.Context, q question) (Answer, error) {
 	return a, err
 }
 
-type fullKey struct{}
-
-// WithFullTime marks the context of a call that has all the time that the service may take:
-// if it ends without an answer, the service is to blame and not the caller's deadline.
-func WithFullTime(ctx context.Context) context.Context {
-	return context.WithValue(ctx, fullKey{}, true)
-}
-
 // outcomeOf returns what an error says about a replica.
 func outcomeOf(ctx context.Context, err error) outcome {
-	full, _ := ctx.Value(fullKey{}).(bool)
 	status := services.AsStatus(err)
-	late := ctx.Err() != nil || status.Code == http.StatusGatewayTimeout
 	switch {
-	case errors.Is(ctx.Err(), context.Canceled), !full && late, again(err):
+	case deadline.Cut(ctx, err) != nil, again(err):
 		return abandoned
-	case late, status.Code == http.StatusServiceUnavailable:
+	case ctx.Err() != nil, status.Code == http.StatusGatewayTimeout, status.Code == http.StatusServiceUnavailable:
 		return unanswered
 	}
 	return answered

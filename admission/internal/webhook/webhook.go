@@ -18,6 +18,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/match"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/deadline"
 	"github.com/portico-platform/portico/services/jsonpatch"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -118,8 +119,8 @@ func (w *Webhooks) patchError(ctx context.Context, hook *hook, err error) error 
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil:
-		return services.AsStatus(ctx.Err())
+	case deadline.Ended(ctx) != nil:
+		return deadline.Ended(ctx)
 	case errors.As(err, &unsupported):
 		return &callFailure{err}
 	case errors.As(err, &undecodable) && hook.failsUndecodable:
@@ -184,8 +185,8 @@ func (w *Webhooks) applyFailurePolicy(ctx context.Context, hook *hook, r *review
 	switch {
 	case !errors.As(o.err, &failure):
 		return o.err
-	case ctx.Err() != nil:
-		return services.AsStatus(ctx.Err())
+	case deadline.Ended(ctx) != nil:
+		return deadline.Ended(ctx)
 	case !hook.failOpen:
 		return failed(hook, failure.err)
 	}
@@ -219,14 +220,19 @@ type callFailure struct{ err error }
 
 func (f *callFailure) Error() string { return f.err.Error() }
 
-// call calls a webhook. If the webhook rejects the request, or does not support dry run,
-// the error is a *services.Status; any other error is a *callFailure. The answer has the
+// call calls a webhook. If the webhook rejects the request, or does not support dry run, or the request has cut the
+// call, the error is a *services.Status; any other error is a *callFailure. The answer has the
 // warnings and audit annotations in either case.
 func (w *Webhooks) call(ctx context.Context, h called, r *review.Review) (admissionreview.Answer, error) {
 	if r.DryRun && !h.dryRunSafe {
 		return admissionreview.Answer{}, services.BadRequest("admission webhook %q does not support dry run", h.name)
 	}
-	answer, err := h.asker.Ask(ctx, h.question, h.timeout)
+	call, cancel := deadline.Within(ctx, h.timeout, 0)
+	defer cancel()
+	answer, err := h.asker.Ask(call, h.question, h.timeout)
+	if cut := deadline.Cut(call, err); cut != nil {
+		return answer, cut
+	}
 	if err != nil {
 		return answer, &callFailure{err}
 	}
