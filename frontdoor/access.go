@@ -20,7 +20,7 @@ func (c *config) newAccess(n *run.Node, b backends.Services) *authfilters.Contro
 	access := &authfilters.Control{Authn: b.Authn, Authz: b.Decisions, Identities: identities, LongRunning: running, Vocabulary: n.Vocabulary, Log: n.Log,
 		Namespaces:      permitted.New(permitted.Config{Authz: b.Decisions, Store: b.Store, Policy: b.Policy()}),
 		CreateToConnect: n.Gates.On(featuregate.CreateToConnect), Constrained: authfilters.NewConstrained(n.Gates.On(featuregate.ConstrainedImpersonation), n.Metrics), HealthOpened: make(chan struct{}, 1)}
-	access.Limit(authfilters.Limits{Reads: c.reads, Writes: c.writes, Connections: c.connections.Inflight, Watches: cmp.Or(c.watches, inflight.WatchShare(n.Memory.Limit())), Fair: c.fairness, Timeout: c.requestTimeout}, n.Metrics)
+	access.Limit(authfilters.Limits{Reads: c.reads, Writes: c.writes, Connections: c.connections.Inflight, Watches: cmp.Or(c.watches, inflight.WatchShare(n.Memory.Limit())), Fair: c.fairness, Timeout: c.requestTimeout, Memory: n.Ledger}, n.Metrics)
 	n.Go("access to health checks", access.FollowHealth)
 	n.Go("checking long-running requests", running.Run)
 	b.Follow(n, backends.Observers{

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/portico-platform/portico/services/ledger"
 )
 
 // Status is the error type of the services: the API's Status object (section "Errors"). Services return it, the
@@ -99,8 +101,9 @@ const (
 // Error returns the message.
 func (s *Status) Error() string { return s.Message }
 
-// AsStatus returns the Status in the chain of err. An exceeded deadline, and the end of a
-// request whose caller has left, become a Timeout, any other error an InternalError with its text. AsStatus(nil) is nil.
+// AsStatus returns the Status in the chain of err. A used up share of memory becomes TooManyRequests, an exceeded
+// deadline, and the end of a request whose caller has left, a Timeout, any other error an InternalError with its text.
+// AsStatus(nil) is nil.
 func AsStatus(err error) *Status {
 	if err == nil {
 		return nil
@@ -108,6 +111,11 @@ func AsStatus(err error) *Status {
 	var s *Status
 	if errors.As(err, &s) {
 		return s
+	}
+	var full *ledger.FullError
+	if errors.As(err, &full) {
+		return &Status{Code: http.StatusTooManyRequests, Reason: ReasonTooManyRequests, Message: err.Error(),
+			Details: &StatusDetails{RetryAfterSeconds: 1}}
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return Timeout("%v", err)

@@ -15,7 +15,8 @@ type Limit string
 
 // The limits. The names are label values of metrics.
 const (
-	Body         Limit = "body"         // bytes of a request
+	Body         Limit = "body"         // bytes or values of a request
+	Query        Limit = "query"        // parameters and selectors of a request
 	Depth        Limit = "depth"        // of an object or patch
 	Defaults     Limit = "defaults"     // bytes that defaults add
 	Time         Limit = "time"         // of a request, detected during a walk over an object
@@ -28,7 +29,7 @@ const (
 
 // All returns all limits.
 func All() []Limit {
-	return []Limit{Body, Depth, Defaults, Time, Operations, Patch, Patched, Fields, Impersonated}
+	return []Limit{Body, Query, Depth, Defaults, Time, Operations, Patch, Patched, Fields, Impersonated}
 }
 
 // exceeded is a Status with the limit that caused it.

@@ -1,8 +1,7 @@
 package resource
 
 import (
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
+	"github.com/portico-platform/portico/services/ledger"
 )
 
 // DefinitionUID is the field label for the UID of the CustomResourceDefinition of
@@ -23,14 +22,14 @@ type Selector struct {
 func ParseSelector(labelSelector, fieldSelector string) (Selector, error) {
 	s := Selector{text: labelSelector + "\x00" + fieldSelector}
 	if labelSelector != "" {
-		parsed, err := labels.Parse(labelSelector)
+		parsed, err := ledger.ParseLabels(labelSelector)
 		if err != nil {
 			return s, err
 		}
 		s.labels = compileLabels(parsed)
 	}
 	if fieldSelector != "" {
-		parsed, err := fields.ParseSelector(fieldSelector)
+		parsed, err := ledger.ParseFields(fieldSelector)
 		if err != nil {
 			return s, err
 		}

@@ -1,10 +1,10 @@
 package node
 
 import (
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/resource"
 )
 
@@ -104,7 +104,7 @@ func (a *Authorizer) ownRequests(node string, q services.Attributes) services.De
 
 // selects reports whether the field selector of a request requires a value of a field.
 func selects(q services.Attributes, field, value string) bool {
-	selector, err := fields.ParseSelector(q.FieldSelector)
+	selector, err := ledger.ParseFields(q.FieldSelector)
 	if err != nil {
 		return false
 	}

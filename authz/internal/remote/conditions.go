@@ -5,11 +5,10 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/ledger"
 )
 
 // selects reports whether the service is asked about a request. The error means that no
@@ -46,7 +45,7 @@ func (w *Webhook) selectors(a services.Attributes) (byField *authorizationv1.Fie
 	if !w.config.Selectors {
 		return nil, nil
 	}
-	if selector, err := fields.ParseSelector(a.FieldSelector); err == nil && !selector.Empty() {
+	if selector, err := ledger.ParseFields(a.FieldSelector); err == nil && !selector.Empty() {
 		byField = &authorizationv1.FieldSelectorAttributes{}
 		for _, r := range selector.Requirements() {
 			one := metav1.FieldSelectorRequirement{Key: r.Field, Operator: metav1.FieldSelectorOpIn, Values: []string{r.Value}}
@@ -56,7 +55,7 @@ func (w *Webhook) selectors(a services.Attributes) (byField *authorizationv1.Fie
 			byField.Requirements = append(byField.Requirements, one)
 		}
 	}
-	if selector, err := labels.Parse(a.LabelSelector); err == nil {
+	if selector, err := ledger.ParseLabels(a.LabelSelector); err == nil {
 		required, _ := selector.Requirements()
 		for i := range required {
 			if operator, ok := operators[required[i].Operator()]; ok {

@@ -13,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/ledger"
 )
 
 // Subject maps the body of a path to the stored object: the body is the object itself, or
@@ -172,7 +173,7 @@ func selectorText(selector map[string]any) string {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(selector, &typed); err != nil {
 		return ""
 	}
-	parsed, err := metav1.LabelSelectorAsSelector(&typed)
+	parsed, err := ledger.LabelSelector(&typed)
 	if err != nil {
 		return ""
 	}

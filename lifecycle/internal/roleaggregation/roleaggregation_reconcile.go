@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/portico-platform/portico/services/kit/worker"
+	"github.com/portico-platform/portico/services/ledger"
 )
 
 // role is a ClusterRole and what it aggregates.
@@ -61,7 +62,7 @@ func (c *Controller) list() (roles []role, err error) {
 		}
 		r := role{Unstructured: o}
 		for i := range rule.AggregationRule.ClusterRoleSelectors {
-			selector, err := metav1.LabelSelectorAsSelector(&rule.AggregationRule.ClusterRoleSelectors[i])
+			selector, err := ledger.LabelSelector(&rule.AggregationRule.ClusterRoleSelectors[i])
 			if err != nil {
 				return nil, err
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/run/expiry"
 	"github.com/portico-platform/portico/services/kit/run/memory"
 	"github.com/portico-platform/portico/services/kit/tracing"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -38,6 +39,8 @@ type Node struct {
 	Metrics *prometheus.Registry
 	// Memory bounds the caches of the process.
 	Memory *memory.Budget
+	// Ledger counts the memory that clients and peers make the process hold.
+	Ledger *ledger.Ledger
 	// Tracer begins the traces of the process; nil when it sends none.
 	Tracer *tracing.Tracer
 	// Health holds the process's health checks.

@@ -26,6 +26,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/run/plain"
 	"github.com/portico-platform/portico/services/kit/run/slis"
 	"github.com/portico-platform/portico/services/kit/tracing"
+	"github.com/portico-platform/portico/services/ledger"
 )
 
 // stopTimeout bounds how long the services of a process may take to stop.
@@ -192,6 +193,8 @@ func newRunning(app App, s *settings) (*Running, error) {
 		return nil, Usagef("--memory-budget: %d is negative", budget)
 	}
 	r.base.Memory = memory.NewBudget(budget, r.base.Metrics)
+	r.base.Ledger = ledger.New(ledger.Room(r.base.Memory.Limit()))
+	r.base.Metrics.MustRegister(held{r.base.Ledger})
 	r.base.Metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	r.base.Health.Add(Check{Name: "ping", Live: true, Probe: func(context.Context) error { return nil }})
 	if err := r.limitStart(s, time.Now()); err != nil {

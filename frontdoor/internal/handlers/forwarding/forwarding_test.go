@@ -28,6 +28,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -172,7 +173,7 @@ func TestForwarding(t *testing.T) {
 			t.Errorf("%s %s: %d %q %v, want %q", c.method, c.path, code, got, header, c.want)
 		}
 	}
-	if code, _, _ := old.client(http.MethodPost, classes, strings.Repeat("x", request.BodyLimit+1), nil); code < 400 {
+	if code, _, _ := old.client(http.MethodPost, classes, strings.Repeat("x", int(ledger.Body.Bytes)+1), nil); code < 400 {
 		t.Errorf("a body that is too large: %d", code)
 	}
 	if n := testutil.ToFloat64(old.h.metrics.forwarded.WithLabelValues("201", "storage.k8s.io", "v1", "volumeattributesclasses")); n < 1 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/ledger"
 )
 
 // Route makes another front door serve the request, if it is for a type that this one does not serve and another does. A request that another front door has
@@ -77,7 +78,7 @@ func (h *Handlers) forward(w http.ResponseWriter, r *request.Request, target req
 	body := r.Body
 	defer func() { r.Body = body }()
 	if body != nil && !httpstream.IsUpgradeRequest(r.Request) {
-		r.Body = io.NopCloser(http.MaxBytesReader(w, body, request.BodyLimit)) // which a failed attempt would close
+		r.Body = io.NopCloser(http.MaxBytesReader(w, body, ledger.Body.Bytes)) // which a failed attempt would close
 	}
 	var err error
 	for _, o := range h.serving(target) {

@@ -14,6 +14,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/resource"
 )
 
@@ -32,7 +33,7 @@ func declaredFields(r *request.Request, fieldSelector string) (*declared, error)
 	if !r.Type.Custom || len(r.Type.Selectable) == 0 || fieldSelector == "" {
 		return nil, nil
 	}
-	parsed, err := fields.ParseSelector(fieldSelector)
+	parsed, err := ledger.ParseFields(fieldSelector)
 	if err != nil {
 		return nil, services.BadRequest("%v", err)
 	}

@@ -2,8 +2,10 @@ package reviews
 
 import (
 	"encoding/json"
+	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -58,6 +60,31 @@ func TestQuestions(t *testing.T) {
 		slices.Sort(got)
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s %s: %v, want %v", c.whose, c.review, got, c.want)
+		}
+	}
+}
+
+// TestLongSelectors: selectors are refused before they are parsed, raw or structured, of labels or fields.
+func TestLongSelectors(t *testing.T) {
+	for selector, field := range map[string]string{
+		`"labelSelector":{"rawSelector":"` + strings.Repeat("a,", 1_400_000) + `a"}`:                                             "labelSelector.rawSelector",
+		`"fieldSelector":{"rawSelector":"` + strings.Repeat("a=b,", 700_000) + `a=b"}`:                                           "fieldSelector.rawSelector",
+		`"labelSelector":{"rawSelector":"` + strings.Repeat("a,", 20_000) + `a"}`:                                                "labelSelector.rawSelector",
+		`"labelSelector":{"requirements":[` + strings.Repeat(`{},`, 20_000) + `{}]}`:                                             "labelSelector.requirements",
+		`"fieldSelector":{"requirements":[` + strings.Repeat(`{},`, 20_000) + `{}]}`:                                             "fieldSelector.requirements",
+		`"labelSelector":{"requirements":[{"key":"a","operator":"In","values":[` + strings.Repeat(`"b",`, 20_000) + `"b"]}]}`:    "labelSelector.requirements",
+		`"fieldSelector":{"requirements":[{"key":"a","operator":"NotIn","values":[` + strings.Repeat(`"b",`, 20_000) + `"b"]}]}`: "fieldSelector.requirements",
+	} {
+		review := []byte(`{"spec":{"resourceAttributes":{` + selector + `}}}`)
+		spec, err := readSpec[accessSpec](review)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &request.Request{Type: &catalogue.Type{Resource: "selfsubjectaccessreviews", Kind: "SelfSubjectAccessReview"}}
+		status := services.AsStatus(checkAccess(r, review, spec.SubjectAccessReviewSpec))
+		if status == nil || status.Code != http.StatusUnprocessableEntity || len(status.Details.Causes) != 1 ||
+			status.Details.Causes[0].Field != "spec.resourceAttributes."+field {
+			t.Errorf("%.60s: %.300v, want one cause for %s", selector, status, field)
 		}
 	}
 }

@@ -11,13 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/resource"
 )
 
 // checkSelectors validates the selectors of an access review. An operator may be one of a
 // later release: it is ignored.
 func checkSelectors(c *field.Errors, at *field.Path, res *authorizationv1.ResourceAttributes) {
-	if s, at := res.FieldSelector, at.Field("fieldSelector"); s != nil {
+	if s, at := res.FieldSelector, at.Field("fieldSelector"); s != nil && fits(c, at, s.RawSelector, countTerms(s.Requirements, func(r metav1.FieldSelectorRequirement) []string { return r.Values })) {
 		checkSelector(c, at, s.RawSelector, len(s.Requirements))
 		for i, r := range s.Requirements {
 			at := at.Field("requirements").Item(i)
@@ -27,7 +28,7 @@ func checkSelectors(c *field.Errors, at *field.Path, res *authorizationv1.Resour
 			checkValues(c, at, string(r.Operator), r.Values)
 		}
 	}
-	if s, at := res.LabelSelector, at.Field("labelSelector"); s != nil {
+	if s, at := res.LabelSelector, at.Field("labelSelector"); s != nil && fits(c, at, s.RawSelector, countTerms(s.Requirements, func(r metav1.LabelSelectorRequirement) []string { return r.Values })) {
 		checkSelector(c, at, s.RawSelector, len(s.Requirements))
 		for i, r := range s.Requirements {
 			at := at.Field("requirements").Item(i)
@@ -42,6 +43,27 @@ func checkSelectors(c *field.Errors, at *field.Path, res *authorizationv1.Resour
 			}
 		}
 	}
+}
+
+// fits reports whether a selector is small enough to be parsed.
+func fits(c *field.Errors, at *field.Path, raw string, terms int) bool {
+	if ledger.CheckSelector(raw) != nil {
+		c.TooLong(at.Field("rawSelector"), int(ledger.Selector.Bytes))
+		return false
+	}
+	if terms > ledger.Selector.Values {
+		c.TooMany(at.Field("requirements"), terms, ledger.Selector.Values)
+		return false
+	}
+	return true
+}
+
+// countTerms returns how many requirements and values a selector has.
+func countTerms[R any](requirements []R, values func(R) []string) (n int) {
+	for _, r := range requirements {
+		n += 1 + len(values(r))
+	}
+	return n
 }
 
 // checkSelector checks that a selector has one of its two forms.
@@ -97,7 +119,7 @@ func selectors(res *authorizationv1.ResourceAttributes) (byField, byLabel, ignor
 // field selector can express.
 func requiredFields(s *authorizationv1.FieldSelectorAttributes) (required fields.Requirements, dropped int) {
 	if s.RawSelector != "" {
-		parsed, err := fields.ParseSelector(s.RawSelector)
+		parsed, err := ledger.ParseFields(s.RawSelector)
 		if err != nil {
 			return nil, 1
 		}
@@ -117,7 +139,7 @@ func requiredFields(s *authorizationv1.FieldSelectorAttributes) (required fields
 // requiredLabels is requiredFields for labels.
 func requiredLabels(s *authorizationv1.LabelSelectorAttributes) (required labels.Requirements, dropped int) {
 	if s.RawSelector != "" {
-		parsed, err := labels.Parse(s.RawSelector)
+		parsed, err := ledger.ParseLabels(s.RawSelector)
 		if err != nil {
 			return nil, 1
 		}

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
-	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -29,12 +29,12 @@ func TestDecodingIsCharged(t *testing.T) {
 	body := protobuf.AppendEnvelope(nil, schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, pod)
 	for _, x := range []struct {
 		method, path string
-		share        int64
+		share, held  int64 // of the user, and what another request of the same user holds
 		want         string
 	}{
-		{http.MethodPost, "/api/v1/namespaces/shop/pods", 1 << 20, services.ReasonTooManyRequests},
-		{http.MethodPut, "/api/v1/namespaces/shop/pods/p", 1 << 20, services.ReasonTooManyRequests},
-		{http.MethodPost, "/api/v1/namespaces/shop/pods", 64 << 20, services.ReasonInvalid},
+		{http.MethodPost, "/api/v1/namespaces/shop/pods", 64 << 20, 40 << 20, services.ReasonTooManyRequests},
+		{http.MethodPut, "/api/v1/namespaces/shop/pods/p", 64 << 20, 40 << 20, services.ReasonTooManyRequests},
+		{http.MethodPost, "/api/v1/namespaces/shop/pods", 64 << 20, 0, services.ReasonInvalid},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), x.method, x.path, bytes.NewReader(body))
 		r.Header.Set("Content-Type", vocabulary.K8s().Protobuf)
@@ -43,7 +43,14 @@ func TestDecodingIsCharged(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := httptest.NewRecorder()
-		req.Receive(w, inflight.NewBytes(4*x.share))
+		memory := ledger.New(4 * x.share)
+		var other ledger.Hold
+		if !other.Grow(memory, req.Owner(), x.held) {
+			t.Fatal("the other request does not fit")
+		}
+		if err := req.Receive(w, memory); err != nil {
+			t.Fatal(err)
+		}
 		if err := c.handlers.Write(w, req); !services.IsReason(err, x.want) {
 			t.Errorf("%s with %d bytes left: %.200v, want %s", x.method, x.share, err, x.want)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/services/ledger"
 )
 
 const (
@@ -16,8 +17,6 @@ const (
 	// its timeout that it may wait in a queue of its level: a quarter.
 	seatWait   = 30 * time.Second
 	queueShare = 4
-	// requestMemory bounds the total bytes of request bodies and stalled responses.
-	requestMemory = 256 << 20
 )
 
 // Limits are the numbers of concurrent requests.
@@ -28,11 +27,13 @@ type Limits struct {
 	// Fair divides reads and writes by priority levels.
 	Fair    bool
 	Timeout time.Duration // of requests
+	// Memory counts the bytes that requests hold.
+	Memory *ledger.Ledger
 }
 
 // Limit sets the limits. With priority levels, the caller must call Run of Shares.
 func (c *Control) Limit(l Limits, metrics *prometheus.Registry) {
-	c.Connections, c.Memory = inflight.New(l.Connections, seatWait), inflight.NewBytes(requestMemory)
+	c.Connections, c.Memory = inflight.New(l.Connections, seatWait), l.Memory
 	kinds := map[string]func() inflight.Counts{"connect": c.Connections.Counts}
 	if l.Fair {
 		c.Costs = fairness.NewCosts()
@@ -44,7 +45,12 @@ func (c *Control) Limit(l Limits, metrics *prometheus.Registry) {
 		c.Reads, c.Writes = inflight.New(l.Reads, seatWait), inflight.New(l.Writes, seatWait)
 		kinds["readOnly"], kinds["mutating"] = c.Reads.Counts, c.Writes.Counts
 	}
-	inflight.Register(metrics, kinds, c.Memory)
+	inflight.Register(metrics, kinds)
+	metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "apiserver_request_bytes_held",
+		Help: "Bytes of request bodies, selectors and stalled responses in memory."}, func() float64 {
+		held, _ := c.Memory.HeldBy(ledger.User)
+		return float64(held)
+	}))
 	c.Watches = inflight.NewWatches(l.Watches)
 	c.Watches.Register(metrics)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/permitted"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -47,7 +48,7 @@ type Control struct {
 	Costs                      *fairness.Costs
 	Reads, Writes, Connections *inflight.Limiter
 	Watches                    *inflight.Watches
-	Memory                     *inflight.Bytes
+	Memory                     *ledger.Ledger
 	// HealthOpened wakes FollowHealth; its capacity is one.
 	HealthOpened chan struct{}
 
@@ -125,7 +126,9 @@ func (c *Control) bearerToken(h http.Header) string {
 // has no seat yet, so that slow clients do not block others.
 func (c *Control) Received(next request.Handler) request.Handler {
 	return func(w http.ResponseWriter, r *request.Request) error {
-		r.Receive(w, c.Memory)
+		if err := r.Receive(w, c.Memory); err != nil {
+			return err
+		}
 		return next(w, r)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/ledger"
 )
 
 // decisions is an authn and authz with configurable decisions.
@@ -85,7 +86,7 @@ func TestProbed(t *testing.T) {
 func limited(t *testing.T, seats int) (server *httptest.Server, entered, let chan struct{}) {
 	t.Helper()
 	entered, let = make(chan struct{}, 100), make(chan struct{})
-	control := &Control{Reads: inflight.New(1, time.Minute), Writes: inflight.New(seats, time.Minute), Memory: inflight.NewBytes(64 << 20)}
+	control := &Control{Reads: inflight.New(1, time.Minute), Writes: inflight.New(seats, time.Minute), Memory: ledger.New(64 << 20)}
 	handle := control.Received(control.Limited(func(w http.ResponseWriter, r *request.Request) error {
 		entered <- struct{}{}
 		select {

@@ -176,32 +176,6 @@ func TestManyUsers(t *testing.T) {
 	}
 }
 
-func TestBytes(t *testing.T) {
-	b := NewBytes(1024)
-	var greedy, other, admin, small Hold
-	if !greedy.Grow(b, ordinary("greedy"), 256) || greedy.Grow(b, ordinary("greedy"), 1) {
-		t.Error("one user may hold a quarter")
-	}
-	for i := range 3 {
-		var h Hold
-		if !h.Grow(b, ordinary(strconv.Itoa(i)), 256) {
-			t.Error("others may hold the rest")
-		}
-		defer h.Release()
-	}
-	if other.Grow(b, ordinary("late"), 5) {
-		t.Error("more than all was given")
-	}
-	if !small.Grow(b, ordinary("small"), 4) || !admin.Grow(b, Requester{Name: "admin", Class: Exempt}, 1024) {
-		t.Error("small bodies, and those of administrators, are not refused for others")
-	}
-	greedy.Release()
-	greedy.Release()
-	if _, ok := b.users["greedy"]; ok || b.held != 3*256+4+1024 {
-		t.Errorf("%d bytes are held, by %v", b.held, b.users)
-	}
-}
-
 func (l *Limiter) awaitWaiting(n int) {
 	for {
 		l.mu.Lock()

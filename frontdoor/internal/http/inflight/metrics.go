@@ -13,8 +13,8 @@ func (l *Limiter) Counts() Counts {
 	return Counts{int64(l.taken) + l.exempt.Load(), int64(l.waiting), int64(l.stalled), l.refused.Load()}
 }
 
-// Register registers metrics of requests, by their kind, and of the memory of bodies.
-func Register(registry *prometheus.Registry, kinds map[string]func() Counts, bytes *Bytes) {
+// Register registers metrics of requests, by their kind.
+func Register(registry *prometheus.Registry, kinds map[string]func() Counts) {
 	for kind, counts := range kinds {
 		labels := prometheus.Labels{"request_kind": kind}
 		gauge := func(name, help string, value func(Counts) int64) {
@@ -26,12 +26,6 @@ func Register(registry *prometheus.Registry, kinds map[string]func() Counts, byt
 		gauge("apiserver_stalled_requests", "Requests without a seat whose clients are slow to read.", func(c Counts) int64 { return c.Stalled })
 		registry.MustRegister(dropped(kind, func() int64 { return counts().Refused }))
 	}
-	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "apiserver_request_bytes_held",
-		Help: "Bytes of request bodies and stalled responses in memory."}, func() float64 {
-		bytes.mu.Lock()
-		defer bytes.mu.Unlock()
-		return float64(bytes.held)
-	}))
 }
 
 // dropped returns the metric of the refused requests of a kind.

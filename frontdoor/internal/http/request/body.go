@@ -1,64 +1,92 @@
 package request
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net/http"
 	"os"
+	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/limit"
 )
-
-// BodyLimit is the maximum size of a request body in bytes.
-const BodyLimit = 3 << 20
 
 const (
 	// firstRead is the size of the buffer before the first byte has been read.
 	firstRead = 4 << 10
 	// overhead approximates the memory of a request besides its body.
 	overhead = 16 << 10
-	// light is the size of a body that takes little memory whatever it holds. perPart is what an
-	// object, a list or a line of YAML takes at least when it is decoded: many times its bytes if
-	// it is empty. A quarter of a user's share is charged for that at most, so that no body is
-	// always too much.
-	light     = 64 << 10
-	perPart   = 128
-	mostParts = 16 << 20 / perPart
-	// mostDecoded is what is charged at most for decoding a body that is no text, for the same
-	// reason: with the body and its parts it is less than a user's share.
-	mostDecoded = 40 << 20
+	// light is the size of a body that takes little memory whatever it holds, and lightHead that of a request line and
+	// headers.
+	light, lightHead = 64 << 10, 4 << 10
+	// headWeight is how many times the bytes of a request line and headers are held: as they were read, and parsed.
+	headWeight = 3
 )
 
-// weight returns the additional memory for decoding a body.
-func weight(body []byte) int {
+// weight returns the additional memory for decoding a body, or RequestEntityTooLarge (413). The parts of Protobuf and
+// CBOR are not known before: see Charge.
+func weight(body []byte, media string) (int64, error) {
 	if len(body) <= light {
-		return 0
+		return 0, nil
 	}
-	parts := bytes.Count(body, []byte{'{'}) + bytes.Count(body, []byte{'['}) + bytes.Count(body, []byte{'\n'})
-	return perPart * min(parts, mostParts)
+	media, _, _ = strings.Cut(media, ";")
+	media = strings.ToLower(strings.TrimSpace(media))
+	var n int64
+	var err error
+	switch {
+	case media == "" || strings.HasSuffix(media, "json"):
+		n, err = ledger.Body.Check(body)
+	case strings.HasSuffix(media, "yaml"):
+		n, err = ledger.Body.CheckYAML(body)
+	}
+	var excess *ledger.ExcessError
+	if errors.As(err, &excess) {
+		return 0, tooLarge(limit.Body, excess)
+	}
+	return n, err
 }
 
 // Receive reads the body of a request that may have one, for ReadBody to return. The
 // buffer is charged to the user's share as it grows, so that announcing a large body
-// costs nothing. The memory is held until r.Memory is released.
-func (r *Request) Receive(w http.ResponseWriter, memory *inflight.Bytes) {
+// costs nothing; so are a long URL and long headers, and the selectors in them. The memory is
+// held until r.Memory is released.
+func (r *Request) Receive(w http.ResponseWriter, memory *ledger.Ledger) error {
 	r.memory = memory
+	if err := r.grow(r.headBytes()); err != nil {
+		return err
+	}
 	if !r.mutates() {
-		return
+		return nil
 	}
 	r.received = true
-	if r.Body == nil || r.Body == http.NoBody {
-		return
+	if r.Body != nil && r.Body != http.NoBody {
+		r.receiveBody(http.MaxBytesReader(w, r.Body, ledger.Body.Bytes))
 	}
-	who, body := r.Requester(), http.MaxBytesReader(w, r.Body, BodyLimit)
+	return nil
+}
+
+// headBytes returns the memory of the request line and the headers, unless that is little.
+func (r *Request) headBytes() int64 {
+	n := len(r.RequestURI)
+	for name, values := range r.Header {
+		for _, v := range values {
+			n += len(name) + len(v)
+		}
+	}
+	if n <= lightHead {
+		return 0
+	}
+	return headWeight*int64(n) + ledger.SelectorWeight(r.Query.Get("labelSelector")) + ledger.SelectorWeight(r.Query.Get("fieldSelector"))
+}
+
+func (r *Request) receiveBody(body io.Reader) {
 	size := firstRead
 	if r.ContentLength >= 0 {
 		size = int(min(r.ContentLength, firstRead)) + 1 // one byte more, to detect EOF
 	}
-	if r.bodyErr = r.grow(who, overhead+size); r.bodyErr != nil {
+	if r.bodyErr = r.grow(int64(overhead + size)); r.bodyErr != nil {
 		return
 	}
 	read := make([]byte, 0, size)
@@ -67,7 +95,7 @@ func (r *Request) Receive(w http.ResponseWriter, memory *inflight.Bytes) {
 		read = read[:len(read)+n]
 		if err != nil {
 			if r.body, r.bodyErr = read, bodyError(err); r.bodyErr == nil {
-				r.bodyErr = r.grow(who, weight(read))
+				r.bodyErr = r.weigh(read)
 			}
 			return
 		}
@@ -76,40 +104,57 @@ func (r *Request) Receive(w http.ResponseWriter, memory *inflight.Bytes) {
 		}
 		size := 2 * cap(read)
 		if r.ContentLength >= int64(len(read)) {
-			size = min(2*size, int(min(r.ContentLength, BodyLimit))+1)
+			size = min(2*size, int(min(r.ContentLength, ledger.Body.Bytes))+1)
 		}
-		if r.bodyErr = r.grow(who, size-cap(read)); r.bodyErr != nil {
+		if r.bodyErr = r.grow(int64(size - cap(read))); r.bodyErr != nil {
 			return
 		}
 		read = append(make([]byte, 0, size), read...)
 	}
 }
 
-// Charge reserves the additional memory for decoding the body: that of a body that is no text, whose parts are
-// not known before. It returns TooManyRequests (429) if the user's requests in flight hold too many bytes.
+// weigh charges the memory for decoding the body.
+func (r *Request) weigh(body []byte) error {
+	n, err := weight(body, r.Header.Get("Content-Type"))
+	if err != nil {
+		return err
+	}
+	return r.Charge(int(n))
+}
+
+// Charge reserves the additional memory for decoding the body, at most half of a user's share, so that no body is
+// always too much. It returns TooManyRequests (429) if the user's requests in flight hold too many bytes.
 func (r *Request) Charge(n int) error {
 	if r.memory == nil {
 		return nil
 	}
-	return r.grow(r.Requester(), min(n, mostDecoded))
+	return r.grow(min(int64(n), r.memory.Share()/2))
 }
 
-func (r *Request) grow(who inflight.Requester, n int) error {
-	if r.Memory.Grow(r.memory, who, n) {
-		return nil
+func (r *Request) grow(n int64) error {
+	if err := (ledger.Account{Ledger: r.memory, Owner: r.Owner()}).Grow(&r.Memory, n); err != nil {
+		return services.AsStatus(err)
 	}
-	return inflight.TooMany("too many bytes of request bodies in progress, please try again later")
+	return nil
 }
 
-// ReadBody returns the whole body. The error is RequestEntityTooLarge (413) beyond
-// BodyLimit, TooManyRequests (429) if the user's requests in flight hold too many bytes,
+// Owner returns who pays for the memory of the request.
+func (r *Request) Owner() ledger.Owner {
+	who := r.Requester()
+	return ledger.Owner{Kind: ledger.User, Name: who.Name, Exempt: who.Class == inflight.Exempt}
+}
+
+// ReadBody returns the whole body. The error is RequestEntityTooLarge (413) beyond the bounds of
+// ledger.Body, TooManyRequests (429) if the user's requests in flight hold too many bytes,
 // and Timeout (408) if the client was too slow.
 func (r *Request) ReadBody(w http.ResponseWriter) ([]byte, error) {
-	if r.received {
-		return r.body, r.bodyErr
+	if !r.received {
+		if r.Body != nil {
+			r.receiveBody(http.MaxBytesReader(w, r.Body, ledger.Body.Bytes))
+		}
+		r.received = true
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, BodyLimit))
-	return body, bodyError(err)
+	return r.body, r.bodyErr
 }
 
 // Received returns what Receive has read, for the audit log.
@@ -123,7 +168,7 @@ func bodyError(err error) error {
 	case err == nil || errors.Is(err, io.EOF):
 		return nil
 	case errors.As(err, &tooLarge):
-		return limit.Exceeded(limit.Body, services.TooLarge("Request entity too large: limit is %d", BodyLimit))
+		return limit.Exceeded(limit.Body, services.TooLarge("Request entity too large: limit is %d", ledger.Body.Bytes))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &services.Status{Code: http.StatusRequestTimeout, Reason: services.ReasonTimeout,
 			Message: "the request body arrived too slowly", Details: &services.StatusDetails{}}

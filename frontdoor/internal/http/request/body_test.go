@@ -6,30 +6,32 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/ledger"
 )
 
 // TestBodiesAreWeighed: a body of many empty objects takes a large part of its user's share, because
 // decoding it takes many times its bytes, but never all of it. Text takes what it is.
 func TestBodiesAreWeighed(t *testing.T) {
+	const most = 3 << 20
+	values := ledger.Body.Values
 	for what, c := range map[string]struct {
 		body  string
 		fit   int // bodies at once
 		share int64
 	}{
-		"objects":   {`{"a":[` + strings.Repeat(`{},`, BodyLimit/3-10) + `{}]}`, 3, 64 << 20},
-		"lists":     {`{"a":[` + strings.Repeat(`[],`, BodyLimit/3-10) + `[]]}`, 3, 64 << 20},
-		"lines":     {strings.Repeat("a:\n", BodyLimit/3), 3, 64 << 20},
-		"text":      {`{"a":"` + strings.Repeat("x", BodyLimit-100) + `"}`, 21, 64 << 20},
+		"objects":   {`{"a":[` + strings.Repeat(`{},`, values/2-10) + `{}]}`, 1, 64 << 20},
+		"lists":     {`{"a":[` + strings.Repeat(`[],`, values/2-10) + `[]]}`, 1, 64 << 20},
+		"numbers":   {`{"a":[` + strings.Repeat(`1,`, values-10) + `1]}`, 1, 64 << 20},
+		"text":      {`{"a":"` + strings.Repeat("x", most-100) + `"}`, 10, 64 << 20},
 		"few bytes": {`{"a":[` + strings.Repeat(`{},`, 10_000) + `{}]}`, 100, 64 << 20},
 	} {
-		memory := inflight.NewBytes(4 * c.share)
+		memory := ledger.New(4 * c.share)
 		var held []*Request
 		fits := func() bool {
 			r := &Request{Request: httptest.NewRequest(http.MethodPost, "/", strings.NewReader(c.body)), Verb: "create",
 				User: services.UserInfo{Name: what}}
-			r.Receive(httptest.NewRecorder(), memory)
+			_ = r.Receive(httptest.NewRecorder(), memory)
 			held = append(held, r)
 			_, err := r.ReadBody(nil)
 			if err != nil && !services.IsReason(err, services.ReasonTooManyRequests) {
@@ -56,11 +58,11 @@ func TestBodiesAreWeighed(t *testing.T) {
 // TestDecodingIsCharged: a user can have one body decoded at once that takes as much as possible, and
 // always has one. Without a limiter nothing is charged.
 func TestDecodingIsCharged(t *testing.T) {
-	memory := inflight.NewBytes(256 << 20)
+	memory := ledger.New(256 << 20)
 	received := func() *Request {
-		r := &Request{Request: httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("\n", BodyLimit))), Verb: "create",
+		r := &Request{Request: httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("\n", int(ledger.Body.Bytes)))), Verb: "create",
 			User: services.UserInfo{Name: "mallory"}}
-		r.Receive(httptest.NewRecorder(), memory)
+		_ = r.Receive(httptest.NewRecorder(), memory)
 		return r
 	}
 	first := received()
@@ -68,7 +70,7 @@ func TestDecodingIsCharged(t *testing.T) {
 		t.Fatalf("the first: %v", err)
 	}
 	second := &Request{Request: httptest.NewRequest(http.MethodPost, "/", strings.NewReader("x")), Verb: "create", User: first.User}
-	second.Receive(httptest.NewRecorder(), memory)
+	_ = second.Receive(httptest.NewRecorder(), memory)
 	if err := second.Charge(32 << 20); !services.IsReason(err, services.ReasonTooManyRequests) {
 		t.Errorf("a second at once: %v", err)
 	}

@@ -1,6 +1,7 @@
 package request
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,6 +13,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/ledger"
+	"github.com/portico-platform/portico/services/limit"
 	"github.com/portico-platform/portico/services/release"
 )
 
@@ -20,7 +23,18 @@ import (
 // which responds after authorization: NotFound (404) for an unknown type, MethodNotAllowed
 // (405) for a method that the path does not support.
 func (r *Request) Identify(e *typesystem.Engine) (isResource bool, err error) {
+	if strings.Count(r.URL.RawQuery, "&") >= ledger.Query.Values {
+		r.Query = url.Values{}
+		return false, tooLarge(limit.Query, &ledger.ExcessError{Text: ledger.Query, What: "parameters", Limit: int64(ledger.Query.Values)})
+	}
 	r.Query = r.URL.Query()
+	for _, name := range []string{"labelSelector", "fieldSelector"} {
+		for _, text := range r.Query[name] {
+			if err := ledger.CheckSelector(text); err != nil {
+				return false, tooLarge(limit.Query, fmt.Errorf("%s: %w", name, err))
+			}
+		}
+	}
 	if !utf8.ValidString(r.URL.Path) || !validQuery(r.Query) {
 		return false, services.BadRequest("the path and the query of a request must be UTF-8")
 	}
@@ -75,6 +89,11 @@ func refuse(err error) Handler {
 func NoPage(w http.ResponseWriter, r *Request) error {
 	http.NotFound(w, r.Request)
 	return nil
+}
+
+// tooLarge returns RequestEntityTooLarge (413).
+func tooLarge(kind limit.Limit, err error) error {
+	return limit.Exceeded(kind, services.TooLarge("%v", err))
 }
 
 func validQuery(q url.Values) bool {

@@ -5,11 +5,13 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -125,6 +127,57 @@ func TestSelected(t *testing.T) {
 		query, _ := url.ParseQuery(c.query)
 		if got := (&Request{Verb: c.verb, Name: c.name, Query: query}).selected(); got != c.want {
 			t.Errorf("%s %s?%s: got %q, want %q", c.verb, c.name, c.query, got, c.want)
+		}
+	}
+}
+
+// TestLongQueries: what is too long is refused before it is parsed, for callers who are not known yet.
+func TestLongQueries(t *testing.T) {
+	types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for query, refused := range map[string]bool{
+		"fieldSelector=" + strings.Repeat("a%3D,", 170_000): true, "labelSelector=" + strings.Repeat("a,", 11_000) + "a": true,
+		"labelSelector=a&labelSelector=" + strings.Repeat("a", 70_000): true, strings.Repeat("a&", 11_000): true,
+		"labelSelector=" + strings.Repeat("a,", 9_000) + "a": false, "pretty=" + strings.Repeat("a", 900_000): false,
+	} {
+		r := &Request{Request: httptest.NewRequest(http.MethodGet, "/api/v1/pods?"+query, nil)}
+		_, err := r.Identify(&typesystem.Engine{Types: types})
+		if status := services.AsStatus(err); refused != (err != nil) || refused && status.Code != http.StatusRequestEntityTooLarge {
+			t.Errorf("%.30s of %d bytes: %v", query, len(query), err)
+		}
+	}
+	long := "metadata.name=x," + strings.Repeat("a=b,", 2000) + "a=b"
+	if got := (&Request{Verb: "list", Query: url.Values{"fieldSelector": {long}}}).selected(); got != "" {
+		t.Errorf("a long selector is parsed before the caller is known: %q", got)
+	}
+}
+
+// TestSelectorsAreCharged: a user may have as many requests with long selectors, or long URLs and headers, as its share
+// of memory has room for, until they end.
+func TestSelectorsAreCharged(t *testing.T) {
+	query := url.Values{"labelSelector": {strings.Repeat("abcd,", 9_000) + "a"}}
+	for what, most := range map[string]int{"/api/v1/pods?watch=1&" + query.Encode(): 30, "/api/v1/pods?watch=1&pretty=" + strings.Repeat("a", 900_000): 30} {
+		memory := ledger.New(256 << 20)
+		var open []*Request
+		for len(open) <= most {
+			r := &Request{Request: httptest.NewRequest(http.MethodGet, what, nil), Verb: "watch", User: services.UserInfo{Name: "mallory"}}
+			r.Query = r.URL.Query()
+			err := r.Receive(httptest.NewRecorder(), memory)
+			if services.IsReason(err, services.ReasonTooManyRequests) {
+				break
+			}
+			open = append(open, r)
+		}
+		if len(open) < 5 || len(open) > most {
+			t.Errorf("%.60s: %d are open at once", what, len(open))
+		}
+		for _, r := range open {
+			r.Memory.Release()
+		}
+		if memory.Held() != 0 {
+			t.Errorf("%d bytes stay", memory.Held())
 		}
 	}
 }

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/fields"
-
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
 )
@@ -210,7 +209,7 @@ func (o ReadOptions) ofStored(t *catalogue.Type) (ReadOptions, error) {
 	if o.FieldSelector == "" || len(names) == 0 {
 		return o, nil
 	}
-	parsed, err := fields.ParseSelector(o.FieldSelector)
+	parsed, err := ledger.ParseFields(o.FieldSelector)
 	if err != nil {
 		return o, services.BadRequest("%v", err)
 	}

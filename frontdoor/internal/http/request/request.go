@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/fields"
-
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
 	"github.com/portico-platform/portico/frontdoor/internal/http/inflight"
@@ -23,6 +21,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/resource"
 )
 
@@ -76,7 +75,7 @@ type Request struct {
 	// response.
 	Seat   inflight.Seat
 	Share  fairness.Seat
-	Memory inflight.Hold
+	Memory ledger.Hold
 	// ExtensionSeats limits the requests to the extension that serves this one; nil if none
 	// does.
 	ExtensionSeats *inflight.Limiter
@@ -84,14 +83,14 @@ type Request struct {
 	body     []byte
 	bodyErr  error
 	received bool
-	// memory is the limiter that Memory draws from; nil while it holds nothing.
-	memory *inflight.Bytes
+	// memory is the ledger that Memory draws from; nil while it holds nothing.
+	memory *ledger.Ledger
 }
 
 // Stalled implements pace.Holder: a stalled response releases its seat and is charged to
 // the user's memory.
 func (r *Request) Stalled(left int64) bool {
-	return r.Seat.Stall() && r.Share.Stall() && r.Memory.Grow(r.memory, r.Requester(), int(left)+overhead)
+	return r.Seat.Stall() && r.Share.Stall() && r.grow(left+overhead) == nil
 }
 
 // Underway returns the seats of a watch once its response has started.
@@ -239,13 +238,22 @@ func (r *Request) selected() string {
 	if !r.collects() {
 		return r.Name
 	}
-	selector, err := fields.ParseSelector(r.Query.Get("fieldSelector"))
+	text := r.Query.Get("fieldSelector")
+	if len(text) > maxNaming {
+		return ""
+	}
+	selector, err := ledger.ParseFields(text)
 	if err != nil {
 		return "" // the handler reports the error
 	}
 	name, _ := selector.RequiresExactMatch("metadata.name")
 	return name
 }
+
+// maxNaming is the longest field selector that selects a name for authorization, in bytes. It is parsed for
+// callers who are not known yet, whom longer ones would cost nothing. The name of a longer one is not used:
+// the request needs the right to all objects.
+const maxNaming = 4 << 10
 
 // SubresourceName returns the name of the subresource, or "".
 func (r *Request) SubresourceName() string {

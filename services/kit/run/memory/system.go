@@ -1,15 +1,22 @@
 package memory
 
 import (
+	"math"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 )
 
 // systemMemory returns the memory of the machine or, if that is less, of the control group
-// of the process, and how much of it is free or used for files only. Both are 0 if unknown.
+// of the process or the limit of GOMEMLIMIT, and how much of it is free or used for files only. Both are
+// 0 if unknown.
 func systemMemory() (total, free int64) {
-	return memoryBelow("/")
+	total, free = memoryBelow("/")
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 && (total == 0 || limit < total) {
+		return limit, min(free, limit)
+	}
+	return total, free
 }
 
 // memoryBelow reads the files of the kernel below a root directory.

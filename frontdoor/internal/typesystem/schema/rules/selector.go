@@ -4,6 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/portico-platform/portico/services/ledger"
 )
 
 // IsEmptySelector reports whether a label selector, or the plain map of an older kind,
@@ -55,7 +57,7 @@ func parse(selector map[string]any) (labels.Selector, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(selector, &typed); err != nil {
 		return nil, err
 	}
-	return metav1.LabelSelectorAsSelector(&typed)
+	return ledger.LabelSelector(&typed)
 }
 
 func labelSet(m map[string]any) labels.Set {
