@@ -22,7 +22,7 @@ func (c *config) followExtensions(ctx context.Context, n *run.Node, b backends.S
 	clienttrust.Apply(n, &trust)
 	n.Go("publishing how clients are authenticated", clienttrust.New(trust).Run)
 	config := extensions.Config{Vocabulary: n.Vocabulary, Store: b.Store, Source: b.Changes, Writes: d.writes, Connections: d.connections,
-		Engine: d.engine, Services: webhooks.Locator(n, b.Store), Hidden: slices.Concat(trust.UserHeaders, trust.GroupHeaders, trust.ExtraPrefixes), Log: n.Log}
+		Engine: d.engine, Services: webhooks.Locator(n, b.Store), Hidden: slices.Concat(trust.UserHeaders, trust.GroupHeaders, trust.ExtraPrefixes), Ledger: n.Ledger, Log: n.Log}
 	if err := c.extensions.Apply(n, &config); err != nil {
 		return err
 	}

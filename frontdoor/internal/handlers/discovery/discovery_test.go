@@ -5,13 +5,15 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -318,7 +320,7 @@ func TestRuntimeConfig(t *testing.T) {
 func TestEncodings(t *testing.T) {
 	server := serveDocuments(t, vocabulary.K8s())
 	for _, path := range []string{"/api", "/apis", "/apis/apps", "/api/v1", "/apis/apps/v1"} {
-		decoded := map[string]runtime.Object{}
+		decoded := map[string]kruntime.Object{}
 		for _, accept := range []string{"application/json", "application/yaml", "application/vnd.kubernetes.protobuf"} {
 			request, err := http.NewRequest(http.MethodGet, server.URL+path, nil)
 			if err != nil {
@@ -366,6 +368,56 @@ func TestAggregatedVersions(t *testing.T) {
 			if response.StatusCode != code {
 				t.Errorf("%s at %s: %s", version, served, response.Status)
 			}
+		}
+	}
+}
+
+// unread is a response of which a client has read nothing yet.
+type unread struct {
+	http.ResponseWriter
+	once        sync.Once
+	begun, read chan struct{}
+}
+
+func (u *unread) Write(p []byte) (int, error) {
+	u.once.Do(func() { u.begun <- struct{}{} })
+	<-u.read
+	return len(p), nil
+}
+
+// TestUnreadDocuments: responses that clients do not read share the document, in each of its forms.
+func TestUnreadDocuments(t *testing.T) {
+	types, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents := New(Options{Catalogue: types, Vocabulary: vocabulary.K8s(), Version: Version(release.V121)})
+	for _, path := range []string{"/openapi/v2", "/apis?pretty=true"} {
+		ask := func(w http.ResponseWriter) {
+			if err := documents.Serve(w, httptest.NewRequest(http.MethodGet, path, nil)); err != nil {
+				t.Error(err)
+			}
+		}
+		w := httptest.NewRecorder()
+		ask(w)
+		const requests = 50
+		begun, read := make(chan struct{}), make(chan struct{})
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		var all sync.WaitGroup
+		for range requests {
+			all.Go(func() { ask(&unread{ResponseWriter: httptest.NewRecorder(), begun: begun, read: read}) })
+		}
+		for range requests {
+			<-begun
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		close(read)
+		all.Wait()
+		if held, most := int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(2*w.Body.Len()+requests*(64<<10)); held > most {
+			t.Errorf("%s: %d unread responses of %d bytes hold %d bytes", path, requests, w.Body.Len(), held)
 		}
 	}
 }

@@ -8,13 +8,15 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/munnerz/goautoneg"
-	"k8s.io/apimachinery/pkg/runtime"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
@@ -48,6 +50,31 @@ type document struct {
 type body struct {
 	zipped []byte
 	etag   string
+	// plain and indented are its other forms, of which there is one copy while responses that have it are in progress:
+	// a client may make any number of requests and read none of the responses.
+	plain, indented *shared
+}
+
+// shared is a form that is made when a response needs it.
+type shared struct {
+	make func() ([]byte, error)
+	mu   sync.Mutex
+	made weak.Pointer[[]byte]
+}
+
+// get returns the form. It lives for as long as a caller refers to it.
+func (s *shared) get() (*[]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if made := s.made.Value(); made != nil {
+		return made, nil
+	}
+	content, err := s.make()
+	if err != nil {
+		return nil, err
+	}
+	s.made = weak.Make(&content)
+	return &content, nil
 }
 
 // newDocument returns a document that make generates on first use.
@@ -68,7 +95,7 @@ func newDocument(mediaType string, make func() ([]byte, error)) document {
 		}
 		sum := sha256.Sum256(plain)
 		generated.Store(true)
-		return &body{zipped: zipped.Bytes(), etag: strings.ToUpper(hex.EncodeToString(sum[:]))}, nil
+		return newBody(bytes.Clone(zipped.Bytes()), strings.ToUpper(hex.EncodeToString(sum[:])), len(plain)), nil
 	})}
 }
 
@@ -92,7 +119,7 @@ func newDense(value func() (any, error)) document {
 
 // message is an object that is also a Protobuf message.
 type message interface {
-	runtime.Object
+	kruntime.Object
 	Marshal() ([]byte, error)
 }
 
@@ -120,13 +147,28 @@ func newCBOR(value func() message) document {
 	})
 }
 
-// plain returns the document's bytes uncompressed.
-func (b *body) plain() ([]byte, error) {
-	r, err := gzip.NewReader(bytes.NewReader(b.zipped))
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(r)
+// newBody returns a document that is kept compressed, of size bytes without compression.
+func newBody(zipped []byte, etag string, size int) *body {
+	b := &body{zipped: zipped, etag: etag}
+	b.plain = &shared{make: func() ([]byte, error) {
+		r, err := gzip.NewReader(bytes.NewReader(zipped))
+		if err != nil {
+			return nil, err
+		}
+		content := make([]byte, size)
+		_, err = io.ReadFull(r, content)
+		return content, err
+	}}
+	b.indented = &shared{make: func() ([]byte, error) {
+		plain, err := b.plain.get()
+		if err != nil {
+			return nil, err
+		}
+		var indented bytes.Buffer
+		err = json.Indent(&indented, *plain, "", "  ")
+		return indented.Bytes(), err
+	}}
+	return b
 }
 
 // contentType returns the document's media type with its parameters.
@@ -184,7 +226,12 @@ func serve(w http.ResponseWriter, r *http.Request, forms []document) error {
 	header := w.Header()
 	header.Set("Content-Type", form.contentType())
 	if form.legible && wire.WantsPretty(r, r.URL.Query()) {
-		return b.writeIndented(w)
+		content, err := b.indented.get()
+		if err == nil {
+			_, err = w.Write(*content)
+		}
+		runtime.KeepAlive(content)
+		return err
 	}
 	header.Set("Etag", `"`+b.etag+`"`)
 	header["Vary"] = []string{"Accept", "Accept-Encoding"}
@@ -192,28 +239,15 @@ func serve(w http.ResponseWriter, r *http.Request, forms []document) error {
 		// The path contains a hash of the content, so the response never expires.
 		header.Set("Cache-Control", "public, immutable, max-age=31536000")
 	}
-	content := b.zipped
+	content := &b.zipped
 	if takesGzip(r) {
 		header.Set("Content-Encoding", "gzip")
-	} else if content, err = b.plain(); err != nil {
+	} else if content, err = b.plain.get(); err != nil {
 		return err
 	}
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(*content))
+	runtime.KeepAlive(content)
 	return nil
-}
-
-// writeIndented writes a JSON document indented.
-func (b *body) writeIndented(w io.Writer) error {
-	plain, err := b.plain()
-	if err != nil {
-		return err
-	}
-	var indented bytes.Buffer
-	if err := json.Indent(&indented, plain, "", "  "); err != nil {
-		return err
-	}
-	_, err = indented.WriteTo(w)
-	return err
 }
 
 func takesGzip(r *http.Request) bool {

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	openapi_v2 "github.com/google/gnostic-models/openapiv2"
-	openapi_v3 "github.com/google/gnostic-models/openapiv3"
 	"k8s.io/kube-openapi/pkg/aggregator"
 	"k8s.io/kube-openapi/pkg/openapiconv"
+	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery/reduce"
@@ -43,8 +43,12 @@ func ParseOpenAPI(group, version string, v2, v3 []byte) (parsed *OpenAPI, err er
 	}
 	switch {
 	case v3 != nil:
-		if _, err := openapi_v3.ParseDocument(v3); err != nil {
+		var read spec3.OpenAPI
+		if err := json.Unmarshal(v3, &read); err != nil {
 			return nil, err
+		}
+		if read.Version == "" || read.Paths == nil {
+			return nil, errors.New("the OpenAPI v3 document has no version or no paths")
 		}
 		parsed.v3 = v3
 	case parsed.v2 != nil:

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"net/url"
+	"sync"
 
 	openapi_v2 "github.com/google/gnostic-models/openapiv2"
 	openapi_v3 "github.com/google/gnostic-models/openapiv3"
@@ -27,9 +28,8 @@ func (d *Documents) addOpenAPI(b *openapi.Builder, extensions map[string]*OpenAP
 		versions[name] = forms[0]
 		d.add("/openapi/v3/"+name, forms...)
 	}
-	inForms := func(form document) []document {
-		return inProtobuf(form, protobufV3, protobufV3First, protobufOfV3)
-	}
+	one := &sync.Mutex{}
+	inForms := converter{protobufV3, protobufV3First, protobufOfV3, one}.forms
 	parts := b.Parts()
 	d.parts = parts
 	for name, x := range extensions {
@@ -45,7 +45,7 @@ func (d *Documents) addOpenAPI(b *openapi.Builder, extensions map[string]*OpenAP
 	}
 	d.add("/openapi/v3", newDense(func() (any, error) { return index(versions) }))
 	whole := newDense(func() (any, error) { return with(b.V2(parts), extensions), nil })
-	d.add("/openapi/v2", inProtobuf(whole, protobufV2, protobufV2First, protobufOfV2)...)
+	d.add("/openapi/v2", converter{protobufV2, protobufV2First, protobufOfV2, one}.forms(whole)...)
 }
 
 // formsOf returns the forms of the document of a part, if it is the same here and has been generated. One
@@ -80,26 +80,36 @@ func index(versions map[string]document) (any, error) {
 	return map[string]any{"paths": paths}, nil
 }
 
-// inProtobuf returns the forms of an OpenAPI document: JSON, and Protobuf converted
+// converter makes the Protobuf form of OpenAPI documents of one version.
+type converter struct {
+	mediaType, first string // the names of the media type
+	convert          func([]byte) (proto.Message, error)
+	// one is held during a conversion, which takes a multiple of the document.
+	one *sync.Mutex
+}
+
+// forms returns the forms of an OpenAPI document: JSON, and Protobuf converted
 // from it, under both names of its media type.
-func inProtobuf(form document, mediaType, first string, convert func([]byte) (proto.Message, error)) []document {
-	binary := newDocument(mediaType, func() ([]byte, error) {
+func (c converter) forms(form document) []document {
+	binary := newDocument(c.mediaType, func() ([]byte, error) {
 		b, err := form.body()
 		if err != nil {
 			return nil, err
 		}
-		plain, err := b.plain()
+		plain, err := b.plain.get()
 		if err != nil {
 			return nil, err
 		}
-		message, err := convert(plain)
+		c.one.Lock()
+		defer c.one.Unlock()
+		message, err := c.convert(*plain)
 		if err != nil {
 			return nil, err
 		}
 		return proto.Marshal(message)
 	})
 	same := binary
-	same.mediaType, same.sentAs = first, mediaType
+	same.mediaType, same.sentAs = c.first, c.mediaType
 	return []document{form, binary, same}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/locate"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
@@ -199,7 +200,7 @@ func (x *extension) ping(ctx context.Context) error {
 		return fmt.Errorf("failing or missing response from %s: %w", x.service, err)
 	}
 	defer response.Body.Close()
-	_, _ = io.CopyN(io.Discard, response.Body, maxDiscovery) // so that the connection is kept
+	_, _ = io.CopyN(io.Discard, response.Body, ledger.ExtensionResources.Bytes) // so that the connection is kept
 	if response.StatusCode/100 != 2 {
 		return fmt.Errorf("bad status from %s: %d", x.service, response.StatusCode)
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"reflect"
 	"time"
@@ -14,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery"
+	"github.com/portico-platform/portico/services/ledger"
 )
 
 const (
@@ -26,12 +26,12 @@ const (
 	// of extensions that are read at once.
 	readTimeout = 15 * time.Second
 	readsAtOnce = 2
-	// maxDiscovery, maxOpenAPI and maxResources bound the documents of one extension, and
-	// maxDescribed the number of extensions whose OpenAPI documents are kept.
-	maxDiscovery = 4 << 20
-	maxOpenAPI   = 8 << 20
+	// maxResources bounds the discovery document of one extension beside the bounds of its text, and maxDescribed
+	// the number of extensions whose OpenAPI documents are kept. Together these have maxValues, which
+	// take about 350 bytes each.
 	maxResources = 2000
 	maxDescribed = 64
+	maxValues    = 400_000
 )
 
 // documents is what a front door has read of an extension.
@@ -43,6 +43,7 @@ type documents struct {
 	stale     bool
 	openAPI   *discovery.OpenAPI
 	v2, v3    fetched
+	values    int // of v2 and v3, as JSON
 }
 
 // fetched is a document with the ETag under which it was served.
@@ -125,7 +126,9 @@ func (h *Handlers) read(ctx context.Context, x *extension, describe bool) {
 
 // readResources reads the list of resources of an extension.
 func (x *extension) readResources(ctx context.Context) ([]metav1.APIResource, error) {
-	document, err := x.fetch(ctx, "/apis/"+x.groupVersion(), fetched{}, maxDiscovery)
+	var hold ledger.Hold
+	defer hold.Release()
+	document, err := x.fetch(ctx, source{path: "/apis/" + x.groupVersion(), text: ledger.ExtensionResources, hold: &hold})
 	if err != nil {
 		return nil, err
 	}
@@ -148,31 +151,73 @@ func (x *extension) readOpenAPI(ctx context.Context, before *discovery.OpenAPI) 
 	x.mu.Lock()
 	v2, v3 := x.v2, x.v3
 	x.mu.Unlock()
-	v2, changedV2 := x.refresh(ctx, "/openapi/v2", v2)
-	v3, changedV3 := x.refresh(ctx, "/openapi/v3/apis/"+x.groupVersion(), v3)
+	var hold ledger.Hold
+	defer hold.Release()
+	v2, changedV2 := x.refresh(ctx, source{path: "/openapi/v2", before: v2, text: ledger.ExtensionOpenAPI, hold: &hold})
+	v3, changedV3 := x.refresh(ctx, source{path: "/openapi/v3/apis/" + x.groupVersion(), before: v3, text: ledger.ExtensionOpenAPI, hold: &hold})
 	if !changedV2 && !changedV3 {
 		return before, false
+	}
+	x.handlers.parsing.Lock()
+	defer x.handlers.parsing.Unlock()
+	err := x.fit(ledger.Values(v2.body) + ledger.Values(v3.body))
+	if err == nil {
+		parsed, err = discovery.ParseOpenAPI(x.group, x.version, v2.body, v3.body)
+	}
+	if parsed == nil {
+		v2.body, v3.body = nil, nil // only the ETags, so that they are not read again before they change
 	}
 	x.mu.Lock()
 	x.v2, x.v3 = v2, v3
 	x.mu.Unlock()
-	parsed, err := discovery.ParseOpenAPI(x.group, x.version, v2.body, v3.body)
 	if err != nil {
 		x.handlers.Log.Warn("the OpenAPI documents of an extension are not published", "name", x.name, "error", err)
 	}
 	return parsed, parsed != before
 }
 
+// fit counts the values of the documents of an extension, in place of those before. It returns an error if all
+// extensions together then have too many.
+func (x *extension) fit(values int) error {
+	x.mu.Lock()
+	x.values = 0
+	x.mu.Unlock()
+	all := values
+	for _, other := range x.handlers.all() {
+		other.mu.Lock()
+		all += other.values
+		other.mu.Unlock()
+	}
+	if all > maxValues {
+		return fmt.Errorf("the documents of all extensions have more than %d values", maxValues)
+	}
+	x.mu.Lock()
+	x.values = values
+	x.mu.Unlock()
+	return nil
+}
+
+// source is a document of an extension, and how much of it is read.
+type source struct {
+	path   string
+	before fetched
+	text   ledger.Text
+	hold   *ledger.Hold
+}
+
 // refresh reads a document again. It stays as it was if it cannot be read, unless the
 // extension has none.
-func (x *extension) refresh(ctx context.Context, path string, before fetched) (now fetched, changed bool) {
-	switch now, err := x.fetch(ctx, path, before, maxOpenAPI); {
+func (x *extension) refresh(ctx context.Context, from source) (now fetched, changed bool) {
+	now, err := x.fetch(ctx, from)
+	switch {
 	case err == nil:
 		return now, true
 	case errors.Is(err, errNone):
-		return fetched{}, before.body != nil
+		return fetched{}, from.before.body != nil
+	case errors.As(err, new(*ledger.ExcessError)):
+		x.handlers.Log.Warn("an OpenAPI document of an extension cannot be read", "name", x.name, "path", from.path, "error", err)
 	}
-	return before, false
+	return from.before, false
 }
 
 var (
@@ -183,12 +228,12 @@ var (
 )
 
 // fetch reads a document as JSON. It returns errUnchanged if that is the one before.
-func (x *extension) fetch(ctx context.Context, path string, before fetched, limit int64) (fetched, error) {
-	header := http.Header{"Accept": {"application/json"}}
+func (x *extension) fetch(ctx context.Context, from source) (fetched, error) {
+	before, header := from.before, http.Header{"Accept": {"application/json"}}
 	if before.etag != "" {
 		header.Set("If-None-Match", before.etag)
 	}
-	response, err := x.get(ctx, path, header)
+	response, err := x.get(ctx, from.path, header)
 	if err != nil {
 		return fetched{}, err
 	}
@@ -201,12 +246,10 @@ func (x *extension) fetch(ctx context.Context, path string, before fetched, limi
 	case response.StatusCode != http.StatusOK:
 		return fetched{}, fmt.Errorf("bad status: %d", response.StatusCode)
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
+	pays := ledger.Account{Ledger: x.handlers.Ledger, Owner: ledger.Owner{Kind: ledger.Extension, Name: x.name}}
+	body, err := pays.Read(from.hold, response.Body, from.text)
 	if err != nil {
 		return fetched{}, err
-	}
-	if int64(len(body)) > limit {
-		return fetched{}, fmt.Errorf("the document has more than %d bytes", limit)
 	}
 	if bytes.Equal(body, before.body) {
 		return fetched{}, errUnchanged

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/release"
 )
 
@@ -127,7 +129,7 @@ func TestDiscoveryOfExtensions(t *testing.T) {
 	if len(group.Versions) != 1 {
 		t.Errorf("got %v", group)
 	}
-	for _, bad := range []string{"{", `{"groupVersion":"apps/v1","resources":[{"name":"deployments"}]}`, strings.Repeat(" ", maxDiscovery+1)} {
+	for _, bad := range []string{"{", `{"groupVersion":"apps/v1","resources":[{"name":"deployments"}]}`, strings.Repeat(" ", int(ledger.ExtensionResources.Bytes)+1)} {
 		d.document.Store("/apis/ext.example.com/v1", bad)
 		d.read()
 		if v := d.version(); v.Freshness != apidiscovery.DiscoveryFreshnessStale || len(v.Resources) != 1 {
@@ -190,6 +192,38 @@ func TestOpenAPIOfExtensions(t *testing.T) {
 	}
 }
 
+// TestHeavyDocuments: documents with more values than may be decoded are not, whichever document it is, and nothing
+// of them is kept.
+func TestHeavyDocuments(t *testing.T) {
+	const many = 2_000_000
+	for path, text := range map[string]string{
+		"/openapi/v3/apis/ext.example.com/v1": `{"openapi":"3.0.0","paths":{},"x-a":[` + strings.Repeat("[],", many) + `[]]}`,
+		"/openapi/v2":                         `{"swagger":"2.0","paths":{},"x-a":[` + strings.Repeat("[],", many) + `[]]}`,
+		"/apis/ext.example.com/v1":            `{"groupVersion":"ext.example.com/v1","resources":[` + strings.Repeat("{},", many/2) + `{}]}`,
+	} {
+		d := newDocumented(t)
+		d.bench.handlers.Ledger = ledger.New(256 << 20)
+		for path := range map[string]bool{"/openapi/v2": true, "/openapi/v3/apis/ext.example.com/v1": true} {
+			d.document.Store(path, "")
+		}
+		d.document.Store(path, text)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		d.read()
+		runtime.ReadMemStats(&after)
+		described := d.bench.handlers.Describe()[0]
+		if described.OpenAPI != nil || len(described.Resources) > 2 {
+			t.Errorf("%s: %d resources, OpenAPI %v", path, len(described.Resources), described.OpenAPI)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > 100<<20 { // the text here and there, and buffers that grow
+			t.Errorf("%s: %d MiB were allocated", path, took>>20)
+		}
+		if n := d.bench.handlers.Ledger.Held(); n != 0 {
+			t.Errorf("%s: %d bytes stay charged", path, n)
+		}
+	}
+}
+
 // TestBadOpenAPIDocuments: a document that cannot be used is left out, and that of the front
 // door is as without it.
 func TestBadOpenAPIDocuments(t *testing.T) {
@@ -203,7 +237,7 @@ func TestBadOpenAPIDocuments(t *testing.T) {
 		"another pointer": strings.ReplaceAll(openAPI, "#/definitions/io", "https://elsewhere.example.com/#/definitions/io"),
 		"a lost pointer":  strings.Replace(openAPI, "#/definitions/io.k8s.api.core.v1.Pod", "#/definitions/nowhere", 1),
 		"null":            strings.Replace(openAPI, `{"description":"stolen"}`, "null", 1),
-		"too large":       `{"swagger":"2.0","paths":{},"x":"` + strings.Repeat("a", maxOpenAPI) + `"}`,
+		"too large":       `{"swagger":"2.0","paths":{},"x":"` + strings.Repeat("a", int(ledger.ExtensionOpenAPI.Bytes)) + `"}`,
 	} {
 		d.document.Store("/openapi/v2", text)
 		d.read()

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/changes"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/locate"
 	"github.com/portico-platform/portico/services/reload"
 	"github.com/portico-platform/portico/services/resource"
@@ -48,6 +50,8 @@ type Config struct {
 	Seats int
 	// Hidden are the headers with which an authenticating proxy names users.
 	Hidden []string
+	// Ledger counts the documents of extensions while they are read.
+	Ledger *ledger.Ledger
 	Log    *slog.Logger
 }
 
@@ -60,6 +64,8 @@ type Handlers struct {
 	// changed holds a signal after the extensions have changed.
 	changed chan struct{}
 	now     func() time.Time
+	// parsing is held while documents are parsed: that takes a multiple of them, so that one is parsed at a time.
+	parsing sync.Mutex
 }
 
 // table holds the extensions by group version.
