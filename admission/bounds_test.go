@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"strings"
@@ -44,6 +45,46 @@ func TestWebhookPatchesAreBounded(t *testing.T) {
 				t.Errorf("it allocated %d MiB", held>>20)
 			}
 		})
+	}
+}
+
+// TestWebhookAnswersAreBounded: an answer with many values is not decoded, and nothing long of it reaches clients or the
+// audit log.
+func TestWebhookAnswersAreBounded(t *testing.T) {
+	for _, kind := range []string{"mutating", "validating"} {
+		c, s := cluster(t), serve(t)
+		s.on("causes", `"allowed":false,"status":{"details":{"causes":[`+strings.Repeat("{},", 2_500_000)+`{}]}}`)
+		s.on("texts", `"allowed":false,"status":{"message":"`+strings.Repeat("m", 1<<20)+`","reason":"`+strings.Repeat("r", 1<<20)+`","details":{"name":"`+strings.Repeat("n", 1<<20)+
+			`","causes":[`+strings.Repeat(`{"message":"`+strings.Repeat("c", 10_000)+`"},`, 150)+`{}]}}`)
+		s.on("notes", `"allowed":true,"auditAnnotations":{"a":"`+strings.Repeat("a", 6<<20)+`"`+strings.Repeat(`,"b":"b"`, 100)+`}`)
+		ask := func(hook string) (services.AdmissionResponse, error) {
+			configure(t, c, kind, "c", s.hook(hook, "failurePolicy: Fail"))
+			a := started(t, c)
+			if kind == "mutating" {
+				return a.Mutate(t.Context(), create("here"))
+			}
+			return a.Validate(t.Context(), create("here"))
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := ask("causes")
+		runtime.ReadMemStats(&after)
+		if !services.IsReason(err, services.ReasonInternalError) || !strings.Contains(err.Error(), "values") {
+			t.Errorf("%s, causes: %v", kind, err)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > 100<<20 {
+			t.Errorf("%s: %d MiB were allocated", kind, took>>20)
+		}
+		_, err = ask("texts")
+		refusal := services.AsStatus(err)
+		text, _ := json.Marshal(refusal)
+		if refusal == nil || len(refusal.Details.Causes) != 100 || len(text) > 1<<20 {
+			t.Errorf("%s: a refusal of %d bytes", kind, len(text))
+		}
+		got, err := ask("notes")
+		if total := len(fmt.Sprint(got.AuditAnnotations)); err != nil || total < 1000 || total > 64<<10 {
+			t.Errorf("%s: %d bytes of annotations, %v", kind, total, err)
+		}
 	}
 }
 

@@ -127,7 +127,7 @@ func bootstrapTokens(ctx context.Context, n *run.Node, now func() time.Time) (me
 }
 
 func webhook(_ context.Context, n *run.Node, now func() time.Time) (method.Method, error) {
-	config := method.WebhookConfig{Log: n.Log}
+	config := method.WebhookConfig{Log: n.Log, Ledger: n.Ledger}
 	if config.ConfigFile, _ = n.Flags.GetString("authentication-token-webhook-config-file"); config.ConfigFile == "" {
 		return nil, nil
 	}

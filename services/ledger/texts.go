@@ -20,8 +20,12 @@ var (
 	// ConversionAnswer is the ConversionReview that a webhook returns. Its size is also bounded by that of the
 	// objects that were sent: see Converted.
 	ConversionAnswer = Text{Name: "the response of the conversion webhook", Bytes: 256 * mib, Values: 5_000_000, Depth: 600, Weight: anyValue}
-	// ReviewAnswer is the TokenReview or SubjectAccessReview that a webhook returns.
-	ReviewAnswer = Text{Name: "the response of the webhook", Bytes: mib, Values: 50_000, Depth: 100, Weight: anyValue}
+	// DecisionAnswer is the SubjectAccessReview or ImageReview that a webhook returns, or what an audit webhook does.
+	DecisionAnswer = Text{Name: "the response of the webhook", Bytes: 64 * kib, Values: 1000, Depth: 20, Weight: anyValue}
+	// ReviewAnswer is the TokenReview that a webhook returns: a user may be in many groups.
+	ReviewAnswer = Text{Name: "the response of the webhook", Bytes: mib, Values: 20_000, Depth: 20, Weight: anyValue}
+	// IssuerAnswer is a document of an issuer of ID tokens: its configuration, its keys, or claims of a user.
+	IssuerAnswer = Text{Name: "the response of the issuer", Bytes: mib, Values: 20_000, Depth: 20, Weight: anyValue}
 	// ServiceAnswer is the message that an admission service returns by gRPC; its values are fields. A batch
 	// may have one for each of its requests.
 	ServiceAnswer = Text{Name: "the response of the admission service", Bytes: 8 * mib, Values: 20_000, Depth: 20, Weight: 500}

@@ -19,6 +19,7 @@ import (
 	"weak"
 
 	"github.com/portico-platform/portico/services/endpoint"
+	"github.com/portico-platform/portico/services/ledger"
 )
 
 const (
@@ -35,6 +36,7 @@ type Clients struct {
 
 	mu         sync.Mutex
 	transports map[target]weak.Pointer[http.Transport]
+	calls      map[string]weak.Pointer[calls] // by URL
 }
 
 // Settings are what the clients of a process have in common.
@@ -45,6 +47,8 @@ type Settings struct {
 	// Deny are networks that no webhook may be in. With it, the proxy of the environment is
 	// not used, because it would resolve names itself.
 	Deny endpoint.Networks
+	// Ledger counts the responses of webhooks; nil counts nothing.
+	Ledger *ledger.Ledger
 }
 
 // target is what clients that share connections have in common.
@@ -57,7 +61,7 @@ type target struct {
 
 // NewClients returns clients without connections.
 func NewClients(s Settings) *Clients {
-	return &Clients{settings: s, transports: map[target]weak.Pointer[http.Transport]{}}
+	return &Clients{settings: s, transports: map[target]weak.Pointer[http.Transport]{}, calls: map[string]weak.Pointer[calls]{}}
 }
 
 // New returns a client. Errors of the configuration are returned by the first Post.
@@ -86,6 +90,8 @@ func (c *Clients) New(config Config) *Client {
 	if client.err = err; err != nil {
 		return client
 	}
+	client.owner, client.ledger = ledger.Owner{Kind: ledger.Webhook, Name: client.url}, c.settings.Ledger
+	client.calls = c.callsOf(client.url)
 	client.client.Transport = transport
 	if config.Service != nil {
 		client.client.Transport = &located{transport, c.settings.Find, config.Service.reference()}

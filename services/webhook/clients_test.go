@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"context"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -13,6 +14,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/portico-platform/portico/services/endpoint"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/locate"
 	"github.com/portico-platform/portico/services/webhook"
 )
@@ -57,7 +60,7 @@ func (s *server) at(path string) webhook.Config {
 func post(t *testing.T, c *webhook.Client) error {
 	t.Helper()
 	var reply map[string]any
-	return c.Post(t.Context(), map[string]any{}, &reply, webhook.Limits{Timeout: time.Minute, Bytes: 100})
+	return c.Post(t.Context(), map[string]any{}, &reply, webhook.Limits{Timeout: time.Minute, Text: ledger.Text{Name: "the response", Bytes: 100, Values: 50}})
 }
 
 // TestClientsShareConnections: webhooks with one target and trust use one connection, also when
@@ -124,6 +127,9 @@ func TestAnswersAreBounded(t *testing.T) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 		case "/large":
 			fmt.Fprintf(w, `{"a":%q}`, strings.Repeat("a", 100))
+		case "/values":
+			fmt.Fprintf(w, `{"a":[%s1]}`, strings.Repeat("1,", 40))
+			fmt.Fprint(w, strings.Repeat(",", 10))
 		case "/header":
 			w.Header().Set("X-Large", strings.Repeat("a", 1<<20))
 			empty(w, r)
@@ -132,8 +138,8 @@ func TestAnswersAreBounded(t *testing.T) {
 		}
 	})
 	clients := webhook.NewClients(webhook.Settings{})
-	for path, want := range map[string]string{"/redirect": "307", "/large": "larger than 100 bytes", "/header": "header", "/slow": "deadline"} {
-		limits := webhook.Limits{Timeout: time.Minute, Bytes: 100}
+	for path, want := range map[string]string{"/redirect": "307", "/large": "more than 100 bytes", "/values": "more than 50 values", "/header": "header", "/slow": "deadline"} {
+		limits := webhook.Limits{Timeout: time.Minute, Text: ledger.Text{Name: "the response", Bytes: 100, Values: 50}}
 		if path == "/slow" {
 			limits.Timeout = time.Second
 		}
@@ -145,6 +151,89 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 	if elsewhere.connections.Load() > 0 {
 		t.Error("a redirect was followed")
+	}
+}
+
+// TestCallsAreBounded: a webhook that is called by its own requests, and so never answers, is called only so many times
+// at once, by whatever configuration. Others are called meanwhile.
+func TestCallsAreBounded(t *testing.T) {
+	const most = 1000
+	clients := webhook.NewClients(webhook.Settings{})
+	var deepest, depth atomic.Int64
+	var s *server
+	s = serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/loop" {
+			empty(w, r)
+			return
+		}
+		deepest.Store(max(deepest.Load(), depth.Add(1)))
+		defer depth.Add(-1)
+		if err := post(t, clients.New(s.at("/loop"))); err != nil { // what a write to the API would cause
+			w.WriteHeader(http.StatusServiceUnavailable)
+			if depth.Load() == most {
+				if err := post(t, clients.New(s.at("/other"))); err != nil {
+					t.Errorf("another webhook: %v", err)
+				}
+				if !errors.As(err, new(*ledger.FullError)) {
+					t.Errorf("the error is %v", err)
+				}
+			}
+			return
+		}
+		empty(w, r)
+	})
+	if err := post(t, clients.New(s.at("/loop"))); err == nil {
+		t.Error("the loop has ended by itself")
+	}
+	if n := deepest.Load(); n != most {
+		t.Errorf("%d calls at once, want %d", n, most)
+	}
+	if err := post(t, clients.New(s.at("/other"))); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// TestResponsesAreCharged: responses in progress take the share of their webhook, and no other's.
+func TestResponsesAreCharged(t *testing.T) {
+	book, begun, end := ledger.New(4<<20), make(chan struct{}), make(chan struct{})
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/large" {
+			fmt.Fprintf(w, `{"a":%q`, strings.Repeat("a", 400<<10))
+			_ = http.NewResponseController(w).Flush()
+			begun <- struct{}{}
+			<-end
+			fmt.Fprint(w, "}")
+			return
+		}
+		empty(w, r)
+	})
+	clients := webhook.NewClients(webhook.Settings{Ledger: book})
+	ask := func(path string) error {
+		var reply map[string]any
+		return clients.New(s.at(path)).Post(t.Context(), nil, &reply, webhook.Limits{Timeout: time.Minute, Text: ledger.AdmissionAnswer})
+	}
+	var all sync.WaitGroup
+	var full atomic.Int64
+	for range 3 {
+		all.Go(func() {
+			if errors.As(ask("/large"), new(*ledger.FullError)) {
+				full.Add(1)
+			}
+		})
+	}
+	for range 3 {
+		<-begun
+	}
+	if err := ask("/other"); err != nil {
+		t.Errorf("another webhook: %v", err)
+	}
+	close(end)
+	all.Wait()
+	if full.Load() == 0 {
+		t.Error("all responses were held at once")
+	}
+	if book.Held() != 0 {
+		t.Errorf("%d bytes stay charged", book.Held())
 	}
 }
 

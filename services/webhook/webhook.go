@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/locate"
 )
 
@@ -64,6 +65,10 @@ type Client struct {
 	client *http.Client
 	caller Caller
 	err    error // invalid configuration
+	// owner pays for responses, in ledger, and calls are those in progress.
+	owner  ledger.Owner
+	ledger *ledger.Ledger
+	calls  *calls
 }
 
 // Caller is who calls webhooks.
@@ -98,11 +103,17 @@ func (s *Service) url() string {
 
 // Post sends a request as JSON and decodes the response into reply. With a nil reply the
 // content of a successful response does not matter. The timeout is also
-// sent as a query parameter.
+// sent as a query parameter. The error is a ledger.FullError if too many calls of the webhook are in progress, or
+// their responses take its share of memory: no reason to do without the webhook.
 func (c *Client) Post(ctx context.Context, question, reply any, l Limits) error {
 	if c.err != nil {
 		return c.err
 	}
+	leave, err := c.calls.enter(c.owner)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	body, err := json.Marshal(question)
 	if err != nil {
 		return err
@@ -130,16 +141,19 @@ func (c *Client) Post(ctx context.Context, question, reply any, l Limits) error 
 	if response.StatusCode/100 != 2 {
 		return &StatusError{Code: response.StatusCode, Status: response.Status, Retry: response.Header.Get("Retry-After") != ""}
 	}
+	bound := l.Text
+	if l.Converts {
+		bound = ledger.Converted(int64(len(body)), ledger.Values(body))
+	}
 	if reply == nil {
-		_, _ = io.CopyN(io.Discard, response.Body, l.Bytes) // so that the connection can be used again
+		_, _ = io.CopyN(io.Discard, response.Body, bound.Bytes) // so that the connection can be used again
 		return nil
 	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, l.Bytes+1))
+	var hold ledger.Hold
+	defer hold.Release()
+	text, err := ledger.Account{Ledger: c.ledger, Owner: c.owner}.Read(&hold, response.Body, bound)
 	if err != nil {
 		return err
-	}
-	if int64(len(text)) > l.Bytes {
-		return fmt.Errorf("its response is larger than %d bytes", l.Bytes)
 	}
 	if err := json.Unmarshal(text, reply); err != nil {
 		return fmt.Errorf("its response is not a %T: %w", reply, err)
@@ -170,5 +184,7 @@ func (e *StatusError) Error() string {
 // Limits bound one call.
 type Limits struct {
 	Timeout time.Duration
-	Bytes   int64 // of the response
+	// Text bounds the response. It is that of ledger.Converted for a call that Converts objects.
+	Text     ledger.Text
+	Converts bool
 }

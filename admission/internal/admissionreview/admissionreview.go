@@ -24,12 +24,10 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/jsonpatch"
 	"github.com/portico-platform/portico/services/kit/tracing"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/services/webhook"
 )
-
-// MaxBytes bounds an answer.
-const MaxBytes = 8 << 20
 
 // maxStatusCode is the largest HTTP status code (RFC 9110 section 15).
 const maxStatusCode = 599
@@ -69,7 +67,7 @@ func (a *Asker) Ask(ctx context.Context, q Question, timeout time.Duration) (Ans
 	reply := &admissionv1.AdmissionReview{}
 	ctx, span := tracing.StartCall(ctx, "webhook", "admit")
 	span.Set("portico.webhook", a.Owner)
-	err := a.Client.Post(ctx, question, reply, webhook.Limits{Timeout: timeout, Bytes: MaxBytes})
+	err := a.Client.Post(ctx, question, reply, webhook.Limits{Timeout: timeout, Text: ledger.AdmissionAnswer})
 	span.End(err)
 	if err != nil {
 		return Answer{}, a.failed("failed to call webhook", err)
@@ -159,19 +157,35 @@ func checkReply(question, reply *admissionv1.AdmissionReview, validates bool) er
 
 func kindOf(r *admissionv1.AdmissionReview) string { return r.GroupVersionKind().String() }
 
+const (
+	// maxMessage bounds the message of a rejection, and maxDetail each other text of it, in bytes. It has
+	// maxCauses at most.
+	maxMessage = 64 << 10
+	maxDetail  = 4 << 10
+	maxCauses  = 100
+)
+
+// cut returns the beginning of a text.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "")
+}
+
 // Refusal converts a rejection to an API error. Its message begins with who denied the
-// request. A code that is not an HTTP error becomes 400.
+// request. A code that is not an HTTP error becomes 400. Long texts are cut off.
 func Refusal(who string, result *metav1.Status) *services.Status {
 	if result == nil {
 		result = &metav1.Status{}
 	}
 	message := who + " denied the request"
 	if text := cmp.Or(result.Message, string(result.Reason)); text != "" {
-		message += ": " + text
+		message += ": " + cut(text, maxMessage)
 	} else {
 		message += " without explanation"
 	}
-	s := &services.Status{Code: result.Code, Reason: string(result.Reason), Message: message}
+	s := &services.Status{Code: result.Code, Reason: cut(string(result.Reason), maxDetail), Message: message}
 	if s.Code < http.StatusBadRequest || s.Code > maxStatusCode {
 		s.Code = http.StatusBadRequest
 	}
@@ -179,9 +193,10 @@ func Refusal(who string, result *metav1.Status) *services.Status {
 		s.Reason = services.ReasonFor(s.Code)
 	}
 	if d := result.Details; d != nil {
-		s.Details = &services.StatusDetails{Name: d.Name, Group: d.Group, Kind: d.Kind, UID: string(d.UID), RetryAfterSeconds: d.RetryAfterSeconds}
-		for _, c := range d.Causes {
-			s.Details.Causes = append(s.Details.Causes, services.StatusCause{Reason: string(c.Type), Message: c.Message, Field: c.Field})
+		s.Details = &services.StatusDetails{Name: cut(d.Name, maxDetail), Group: cut(d.Group, maxDetail), Kind: cut(d.Kind, maxDetail),
+			UID: cut(string(d.UID), maxDetail), RetryAfterSeconds: d.RetryAfterSeconds}
+		for _, c := range d.Causes[:min(len(d.Causes), maxCauses)] {
+			s.Details.Causes = append(s.Details.Causes, services.StatusCause{Reason: cut(string(c.Type), maxDetail), Message: cut(c.Message, maxDetail), Field: cut(c.Field, maxDetail)})
 		}
 	}
 	return s

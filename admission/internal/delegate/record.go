@@ -55,7 +55,7 @@ func (p *Plugin) record(r *review.Review, a *asked) {
 			break
 		}
 		if len(validation.IsQualifiedName(key)) == 0 && len(value) <= maxAnnotation {
-			r.Annotate(map[string]string{a.Name + "/" + key: value})
+			r.AnnotateFrom(a.Name, map[string]string{key: value})
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/deadline"
 	"github.com/portico-platform/portico/services/kit/webhooks"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/services/webhook"
 )
@@ -28,8 +29,6 @@ import (
 const (
 	// askWithin bounds one question.
 	askWithin = 30 * time.Second
-	// maxAnswer is the longest answer that is read, in bytes.
-	maxAnswer = 64 << 10
 	// maxKept bounds how many answers are kept.
 	maxKept = 1024
 )
@@ -72,7 +71,7 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 	}
 	for key, value := range status.AuditAnnotations {
 		if len(validation.IsQualifiedName(prefix+key)) == 0 {
-			r.Annotate(map[string]string{prefix + key: value})
+			r.AnnotateFrom(strings.TrimSuffix(prefix, "/"), map[string]string{key: value})
 		}
 	}
 	switch {
@@ -144,7 +143,7 @@ func (p *Plugin) ask(ctx context.Context, question *imagepolicyv1alpha1.ImageRev
 	var reply imagepolicyv1alpha1.ImageReview
 	err := webhook.Retry(ctx, p.config.RetryBackoff, func(ctx context.Context) error {
 		reply = imagepolicyv1alpha1.ImageReview{}
-		if err := p.client.Post(ctx, question, &reply, webhook.Limits{Timeout: askWithin, Bytes: maxAnswer}); err != nil {
+		if err := p.client.Post(ctx, question, &reply, webhook.Limits{Timeout: askWithin, Text: ledger.DecisionAnswer}); err != nil {
 			return err
 		}
 		if reply.TypeMeta != question.TypeMeta {

@@ -107,7 +107,7 @@ func (q *request) apply(ctx context.Context, p *validating) error {
 		}
 	}
 	for key, values := range annotations {
-		q.Annotate(map[string]string{p.name + "/" + key: strings.Join(values, ", ")})
+		q.AnnotateFrom(p.name, map[string]string{key: strings.Join(values, ", ")})
 	}
 	return nil
 }

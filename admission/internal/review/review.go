@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,6 +42,7 @@ type Review struct {
 	warnings         []string
 	warned           int // bytes of warnings
 	annotations      map[string]string
+	annotated        int // bytes of those of webhooks, services and policies
 	timings          []services.Timing
 }
 
@@ -172,6 +174,31 @@ func (r *Review) Annotate(annotations map[string]string) {
 		r.annotations = map[string]string{}
 	}
 	maps.Copy(r.annotations, annotations)
+}
+
+const (
+	// maxAnnotation bounds one audit annotation of a webhook, service or policy, with its key, and maxAnnotated all of
+	// a request, in bytes.
+	maxAnnotation = 10 << 10
+	maxAnnotated  = 64 << 10
+)
+
+// AnnotateFrom adds audit annotations that a webhook, service or policy chose, with its name before their keys. Long
+// values are truncated, and those beyond maxAnnotated are dropped, in the order of their keys.
+func (r *Review) AnnotateFrom(name string, annotations map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		value, full := annotations[key], name+"/"+key
+		if len(full) > maxAnnotation/2 {
+			continue
+		}
+		if most := maxAnnotation - len(full); len(value) > most {
+			value = strings.ToValidUTF8(value[:most], "")
+		}
+		if r.annotated += len(full) + len(value); r.annotated > maxAnnotated {
+			return
+		}
+		r.Annotate(map[string]string{full: value})
+	}
 }
 
 // maxTimings bounds the timings of a response.

@@ -20,6 +20,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/deadline"
 	"github.com/portico-platform/portico/services/jsonpatch"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -187,6 +188,8 @@ func (w *Webhooks) applyFailurePolicy(ctx context.Context, hook *hook, r *review
 		return o.err
 	case deadline.Ended(ctx) != nil:
 		return deadline.Ended(ctx)
+	case errors.As(failure.err, new(*ledger.FullError)):
+		return services.AsStatus(failure.err) // nobody may get past a webhook by keeping it busy
 	case !hook.failOpen:
 		return failed(hook, failure.err)
 	}
@@ -209,9 +212,7 @@ func internal(err error) *services.Status {
 // addNotes adds the warnings and audit annotations of a webhook to the review.
 func (h *hook) addNotes(r *review.Review, a admissionreview.Answer) {
 	r.Warn(a.Warnings...)
-	for key, value := range a.AuditAnnotations {
-		r.Annotate(map[string]string{h.name + "/" + key: value})
-	}
+	r.AnnotateFrom(h.name, a.AuditAnnotations)
 }
 
 // callFailure is the error of a call without a valid response. The webhook's failure

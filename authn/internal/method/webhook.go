@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/endpoint"
 	"github.com/portico-platform/portico/services/kit/tracing"
+	"github.com/portico-platform/portico/services/ledger"
 )
 
 const (
@@ -26,8 +26,7 @@ const (
 	webhookTimeout = 10 * time.Second
 	// webhookAnswers bounds the number of cached responses.
 	webhookAnswers = 4096
-	// webhookMaxBytes and webhookMaxHeader bound the body and the headers of a response.
-	webhookMaxBytes  = 1 << 20
+	// webhookMaxHeader bounds the headers of a response.
 	webhookMaxHeader = 64 << 10
 	// webhookMaxCached is the size of the largest cached response.
 	webhookMaxCached = 16 << 10
@@ -42,6 +41,8 @@ type WebhookConfig struct {
 	Audiences []string
 	CacheFor  time.Duration
 	Log       *slog.Logger
+	// Ledger counts the responses; nil counts nothing.
+	Ledger *ledger.Ledger
 }
 
 // Webhook authenticates bearer tokens by a remote service and caches its responses.
@@ -195,12 +196,12 @@ func (m *Webhook) ask(ctx context.Context, c services.Credentials) (status revie
 		return status, 0, err
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, webhookMaxBytes+1))
+	var hold ledger.Hold
+	defer hold.Release()
+	pays := ledger.Account{Ledger: m.config.Ledger, Owner: ledger.Owner{Kind: ledger.Webhook, Name: m.url}}
+	text, err := pays.Read(&hold, response.Body, ledger.ReviewAnswer)
 	if err != nil {
-		return status, 0, err
-	}
-	if len(text) > webhookMaxBytes {
-		return status, 0, fmt.Errorf("the response of %s is larger than %d bytes", m.url, webhookMaxBytes)
+		return status, 0, fmt.Errorf("the response of %s: %w", m.url, err)
 	}
 	if response.StatusCode/100 != 2 {
 		return status, 0, fmt.Errorf("%s answered %s", m.url, response.Status)

@@ -80,7 +80,7 @@ func TestWebhooksThatMisbehave(t *testing.T) {
 					return
 				}
 			}
-		}, "larger than"},
+		}, "more than"},
 		"a compressed bomb": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
@@ -89,7 +89,7 @@ func TestWebhooksThatMisbehave(t *testing.T) {
 					return
 				}
 			}
-		}, "larger than"},
+		}, "more than"},
 		"no TokenReview": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, "did not return a TokenReview"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/kubeconfig"
 	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/kit/webhooks"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/webhook"
 )
 
@@ -26,9 +27,7 @@ const (
 	Timeout = 30 * time.Second
 	// firstPause is the pause before the first retry.
 	firstPause = 500 * time.Millisecond
-	// maxAnswer bounds an answer, in bytes.
-	maxAnswer = 64 << 10
-	// maxCached bounds the cached answers, and maxQuestion the size of the question of
+	// maxCached bounds the cached answers, and maxQuestion the size of the question and of the answer of
 	// each, in bytes: users choose what their requests contain.
 	maxCached   = 8192
 	maxQuestion = 10_000
@@ -148,7 +147,7 @@ func (w *Webhook) authorize(ctx context.Context, a services.Attributes) (service
 	if s.Allowed {
 		ttl = w.config.AllowedTTL
 	}
-	if ttl > 0 && len(text) <= maxQuestion {
+	if ttl > 0 && len(text) <= maxQuestion && len(s.Reason)+len(s.EvaluationError) <= maxQuestion {
 		w.cached.Add(key, s, ttl)
 	}
 	return s.decision(), nil
@@ -176,7 +175,7 @@ func (w *Webhook) ask(ctx context.Context, q review) (status, error) {
 	var reply review
 	err := webhook.Retry(ctx, firstPause, func(ctx context.Context) error {
 		reply = review{}
-		if err := w.client.Post(ctx, q, &reply, webhook.Limits{Timeout: w.config.Timeout, Bytes: maxAnswer}); err != nil {
+		if err := w.client.Post(ctx, q, &reply, webhook.Limits{Timeout: w.config.Timeout, Text: ledger.DecisionAnswer}); err != nil {
 			return err
 		}
 		if reply.APIVersion != q.APIVersion || reply.Kind != q.Kind {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -144,7 +145,7 @@ func TestAnswers(t *testing.T) {
 		}, failure: "answered Pod", calls: 1},
 		"no JSON": {answer: func(_ int32, w http.ResponseWriter, _ string) { _, _ = w.Write([]byte(`yes`)) }, failure: "response", calls: 1},
 		"too long": {answer: func(_ int32, w http.ResponseWriter, v string) {
-			answering(`{"allowed":true,"reason":"`+strings.Repeat("x", maxAnswer)+`"}`)(0, w, v)
+			answering(`{"allowed":true,"reason":"`+strings.Repeat("x", int(ledger.DecisionAnswer.Bytes))+`"}`)(0, w, v)
 		}, failure: "response", calls: 1},
 		"a refusal with content": {answer: func(_ int32, w http.ResponseWriter, v string) {
 			w.WriteHeader(http.StatusForbidden)

@@ -4,6 +4,7 @@
 package oidchttp
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -12,14 +13,12 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/services/endpoint"
+	"github.com/portico-platform/portico/services/ledger"
 )
 
 const (
 	// Patience bounds one request to an issuer.
 	Patience = 10 * time.Second
-	// maxDocument is the size of the largest document of an issuer, in bytes, after it was
-	// decompressed.
-	maxDocument = 1 << 20
 	// maxHeader bounds the headers of a response.
 	maxHeader = 64 << 10
 )
@@ -45,26 +44,12 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	response.Body = &body{response.Body, maxDocument}
+	defer response.Body.Close()
+	var hold ledger.Hold // of no ledger: few requests are made at a time
+	document, err := ledger.Account{}.Read(&hold, response.Body, ledger.IssuerAnswer)
+	if err != nil {
+		return nil, err
+	}
+	response.Body = io.NopCloser(bytes.NewReader(document))
 	return response, nil
 }
-
-// body is a body of which only so many bytes can be read.
-type body struct {
-	io.ReadCloser
-	left int
-}
-
-// Read implements io.Reader.
-func (b *body) Read(into []byte) (int, error) {
-	if b.left < 0 {
-		return 0, errLarge
-	}
-	n, err := b.ReadCloser.Read(into[:min(len(into), b.left+1)])
-	if b.left -= n; b.left < 0 {
-		return 0, errLarge
-	}
-	return n, err
-}
-
-var errLarge = fmt.Errorf("the issuer's response is larger than %d bytes", maxDocument)

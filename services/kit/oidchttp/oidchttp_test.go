@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/portico-platform/portico/services/ledger"
 )
 
 // TestIssuersThatMisbehave: a response takes bounded memory, also one that grows when it is
@@ -21,7 +23,7 @@ func TestIssuersThatMisbehave(t *testing.T) {
 	defer plain.Close()
 	pages := http.NewServeMux()
 	pages.HandleFunc("/good", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, strings.Repeat("a", maxDocument))
+		_, _ = io.WriteString(w, strings.Repeat("a", int(ledger.IssuerAnswer.Bytes)))
 	})
 	pages.HandleFunc("/endless", func(w http.ResponseWriter, _ *http.Request) {
 		for block := make([]byte, 64<<10); ; {
@@ -55,7 +57,7 @@ func TestIssuersThatMisbehave(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
 	client := &http.Client{Transport: Transport(roots), Timeout: Patience}
-	for path, want := range map[string]string{"/good": "", "/endless": "larger than", "/bomb": "larger than", "/headers": "PROTOCOL_ERROR",
+	for path, want := range map[string]string{"/good": "", "/endless": "more than", "/bomb": "more than", "/headers": "PROTOCOL_ERROR",
 		"/redirect": "not an https URL", "/loop": "redirects"} {
 		response, err := client.Get(server.URL + path)
 		if err == nil {

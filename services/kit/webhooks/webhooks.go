@@ -35,7 +35,7 @@ func Clients(n *run.Node, store services.Reader) (*webhook.Clients, error) {
 	if err != nil {
 		return nil, run.Usagef("--%s: %v", denied, err)
 	}
-	return webhook.NewClients(webhook.Settings{Caller: Caller(n.Service), Find: locate.NewCache(Locator(n, store)).One, Deny: networks}), nil
+	return webhook.NewClients(webhook.Settings{Caller: Caller(n.Service), Find: locate.NewCache(Locator(n, store)).One, Deny: networks, Ledger: n.Ledger}), nil
 }
 
 // Locator finds the servers of Services as the flags say.

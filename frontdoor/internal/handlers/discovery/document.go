@@ -62,7 +62,7 @@ type shared struct {
 	made weak.Pointer[[]byte]
 }
 
-// get returns the form. It lives for as long as a caller refers to it.
+// get returns the form. It is valid for as long as a caller refers to it, and then collected.
 func (s *shared) get() (*[]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -219,7 +219,7 @@ func (o *Outcome) status() any {
 	}
 	s := metav1.Status{Code: int32(o.Status)}
 	if o.Failure != nil {
-		s.Status, s.Reason, s.Message = metav1.StatusFailure, metav1.StatusReason(o.Failure.Reason), o.Failure.Message
+		s.Status, s.Reason, s.Message = metav1.StatusFailure, metav1.StatusReason(bounded(o.Failure.Reason, maxText)), bounded(o.Failure.Message, maxMessage)
 		if o.Object.confidential() && !o.Record.Rule.LogsRequest() {
 			s.Message = ""
 		}
@@ -247,10 +247,7 @@ func (l *Log) Write(o Outcome) {
 		return
 	}
 	e := l.event(&o)
-	line, err := json.Marshal(e)
-	if err != nil {
-		return // no field can fail to marshal
-	}
+	line := l.line(e)
 	for _, to := range l.outputs {
 		if to.legacy {
 			to.take(e.legacy())
@@ -266,7 +263,7 @@ func (l *Log) event(o *Outcome) *event {
 		Kind: "Event", APIVersion: l.apiVersion, Level: string(o.Record.Rule.level()), AuditID: o.Record.ID, Stage: o.Stage,
 		RequestURI: bounded(o.Request.URL.RequestURI(), maxURI), Verb: o.Verb, User: userOf(o.Caller), UserAgent: bounded(o.Request.UserAgent(), maxText),
 		SourceIPs: l.sources.of(o.Request), ResponseStatus: o.status(),
-		Received: o.Record.Received, StageTimestamp: time.Now(), Annotations: o.Record.Annotations(), ObjectRef: o.Object.bounded(), code: o.Status,
+		Received: o.Record.Received, StageTimestamp: time.Now(), Annotations: boundedNotes(o.Record.Annotations()), ObjectRef: o.Object.bounded(), code: o.Status,
 	}
 	if o.Impersonated != nil {
 		impersonated := userOf(*o.Impersonated)
@@ -277,39 +274,11 @@ func (l *Log) event(o *Outcome) *event {
 	}
 	e.RequestObject, e.ResponseObject = o.Bodies.Request, o.Bodies.Response
 	if o.Bodies.Truncated {
-		if e.Annotations == nil {
-			e.Annotations = map[string]string{}
-		}
-		group, _, _ := strings.Cut(l.apiVersion, "/")
-		e.Annotations[group+"/truncated"] = "true"
+		l.markTruncated(e)
 	}
 	return e
 }
 
-// maxText is the maximum length in bytes of a logged user agent, and of the parts of a path, maxURI that
-// of a URI: a line that is longer than a file of the log would be left out.
-const (
-	maxText = 1 << 10
-	maxURI  = 64 << 10
-)
-
-// bounded truncates a text that the client controls.
-func bounded(text string, to int) string {
-	if len(text) <= to {
-		return text
-	}
-	return text[:to] + "...TRUNCATED"
-}
-
-// bounded truncates the parts of a path that does not name what exists.
-func (r *ObjectRef) bounded() *ObjectRef {
-	if r == nil || len(r.Resource)+len(r.Namespace)+len(r.Name)+len(r.APIGroup)+len(r.APIVersion)+len(r.Subresource) <= maxText {
-		return r
-	}
-	return &ObjectRef{Resource: bounded(r.Resource, maxText), Namespace: bounded(r.Namespace, maxText), Name: bounded(r.Name, maxText),
-		APIGroup: bounded(r.APIGroup, maxText), APIVersion: bounded(r.APIVersion, maxText), Subresource: bounded(r.Subresource, maxText)}
-}
-
 func userOf(u services.UserInfo) user {
-	return user{Username: u.Name, UID: u.UID, Groups: u.Groups, Extra: u.Extra}
+	return user{Username: u.Name, UID: u.UID, Groups: u.Groups, Extra: u.Extra}.bounded()
 }

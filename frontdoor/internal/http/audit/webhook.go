@@ -13,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/kubeconfig"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/webhooks"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/webhook"
 )
 
@@ -20,8 +21,6 @@ const (
 	// postTimeout bounds the delivery of one batch, and maxTries how often it is tried.
 	postTimeout = 30 * time.Second
 	maxTries    = 5
-	// maxAnswer bounds the answer, in bytes. It is not read further.
-	maxAnswer = 64 << 10
 )
 
 // webhookSettings are the flags of the webhook.
@@ -81,7 +80,7 @@ func (r *remote) deliver(ctx context.Context, stopping <-chan struct{}, batch []
 	}
 	backoff := wait.Backoff{Duration: r.pause, Factor: 1.5, Jitter: 0.2, Steps: maxTries}
 	for try := 1; ; try++ {
-		err := r.client.Post(ctx, list, nil, webhook.Limits{Timeout: postTimeout, Bytes: maxAnswer})
+		err := r.client.Post(ctx, list, nil, webhook.Limits{Timeout: postTimeout, Text: ledger.DecisionAnswer})
 		if err == nil {
 			return len(batch)
 		}

@@ -25,8 +25,6 @@ import (
 const (
 	// timeout bounds one call: a read waits for it.
 	timeout = 30 * time.Second
-	// maxResponseBytes limits a response, which has all objects of a page of a list.
-	maxResponseBytes = 256 << 20
 )
 
 // Supports reports whether this package supports a version of ConversionReview.
@@ -121,7 +119,7 @@ func (w *Webhook) call(ctx context.Context, q reviewRequest) ([]object, error) {
 	sent := review{Kind: "ConversionReview", APIVersion: w.reviews, Request: &q}
 	var reply review
 	ctx, span := tracing.StartCall(ctx, "webhook", "convert")
-	err := w.client.Post(ctx, sent, &reply, webhook.Limits{Timeout: timeout, Bytes: maxResponseBytes})
+	err := w.client.Post(ctx, sent, &reply, webhook.Limits{Timeout: timeout, Converts: true})
 	span.End(err)
 	if err != nil {
 		return nil, err

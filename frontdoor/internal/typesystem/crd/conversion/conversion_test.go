@@ -91,6 +91,27 @@ func TestConvert(t *testing.T) {
 	}
 }
 
+// TestLargeAnswers: an object may grow when it is converted, and not without end; what is too large is not decoded.
+func TestLargeAnswers(t *testing.T) {
+	grown := func(spec any) error {
+		w := answering(t, []string{"v1"}, converted(func(_, _, first map[string]any) { first["spec"] = spec }))
+		_, err := w.Convert(context.Background(), []map[string]any{widget("v1", "a")}, "example.com/v2")
+		return err
+	}
+	many := make([]any, 6_000_000)
+	for i := range many {
+		many[i] = 1
+	}
+	for what, spec := range map[string]any{"text": strings.Repeat("x", 2<<20), "values": many[:300_000], "both": many} {
+		if err := grown(spec); err == nil || !strings.Contains(err.Error(), "the response of the conversion webhook: more than") {
+			t.Errorf("%s: %.200v", what, err)
+		}
+	}
+	if err := grown(map[string]any{"text": strings.Repeat("x", 900<<10), "values": many[:5000]}); err != nil {
+		t.Errorf("an object that grows: %v", err)
+	}
+}
+
 func TestAnswersThatAreNotBelieved(t *testing.T) {
 	spoil := func(name string, value any) func(_, _, first map[string]any) {
 		return func(_, _, first map[string]any) {
