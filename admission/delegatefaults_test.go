@@ -128,7 +128,7 @@ func faults() map[string]struct {
 		"mute":                   {at(mute), ""},
 		"no such name":           {at(func(*testing.T) string { return "nobody.invalid:1" }), "available"},
 		"slow":                   {faultyGRPC(silent), "in time"},
-		"huge":                   {faultyGRPC(returning(`"` + strings.Repeat("a", 9<<20) + `"`)), "larger than max"},
+		"huge":                   {faultyGRPC(returning(`"` + strings.Repeat("a", 9<<20) + `"`)), "more than max"},
 		"large":                  {faultyGRPC(returning(`{"a":"` + strings.Repeat("a", 4<<20) + `"}`)), "at most"},
 		"no JSON":                {faultyGRPC(returning("{")), "no object"},
 		"no object":              {faultyGRPC(returning("[]")), "no object"},
@@ -147,7 +147,7 @@ func faults() map[string]struct {
 		"HTTP no JSON": {faultyHTTP(func(w http.ResponseWriter, _ string) { _, _ = io.WriteString(w, "<html>") }), "its response is not"},
 		"HTTP huge": {faultyHTTP(func(w http.ResponseWriter, uid string) {
 			_, _ = io.WriteString(w, reviewed(uid, patch(strings.Repeat(" ", 9<<20))))
-		}), "larger than"},
+		}), "more than"},
 		"HTTP another uid":         {faultyHTTP(func(w http.ResponseWriter, _ string) { _, _ = io.WriteString(w, reviewed("other", `"allowed":true`)) }), `expected response.uid=`},
 		"HTTP no response":         {faultyHTTP(func(w http.ResponseWriter, _ string) { _, _ = io.WriteString(w, `{}`) }), "webhook response was absent"},
 		"HTTP bad patch":           {answering(patch(`[{"op":"replace","path":"/nothing/here","value":1}]`)), "patch cannot be applied"},

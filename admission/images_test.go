@@ -153,7 +153,7 @@ func TestImagePolicyFaults(t *testing.T) {
 		}, 1, "it returned Other"},
 		"a huge answer": {func(w http.ResponseWriter, r *http.Request) {
 			status(`{"allowed":true,"reason":"`+strings.Repeat("x", 8<<20)+`"}`)(w, r)
-		}, 1, "larger than"},
+		}, 1, "more than"},
 		"a hangup": {func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }, 1, "the image policy webhook: "},
 	} {
 		t.Run(name, func(t *testing.T) {
