@@ -131,7 +131,7 @@ func TestAuthenticationConfiguration(t *testing.T) {
 	a := started(t, "--authentication-config="+write(t, configHead+"jwt:\n"+one.entry(expressions)+
 		two.entry("  claimMappings: {username: {claim: sub, prefix: 'two:'}, groups: {claim: roles, prefix: 'two-'}, uid: {claim: jti}}\n  claimValidationRules: [{claim: tenant, requiredValue: blue}]\n")))
 	mine := `"preferred":{"name":"ann@one"},"jti":"t1"`
-	got, err := awaitToken(t, a, services.Credentials{BearerToken: one.token(t, `{`+mine+`,"roles":["dev","none"],"aud":["you","us"],"a.b":{"team":["x"]}}`)})
+	got, err := awaitToken(t, a, services.Credentials{BearerToken: one.token(t, `{`+mine+`,"roles":["dev","none"],"aud":["you","us"],"a.b":{"team":["x"]},"nbf":`+fmt.Sprint(time.Now().Add(30*time.Second).Unix())+`}`)})
 	if err != nil || got.User.Name != "ann@one" || got.User.UID != "ann" || strings.Join(got.User.Groups, " ") != "dev system:authenticated" ||
 		!slices.Equal(got.User.Extra["example.org/team"], []string{"x"}) || !slices.Equal(got.User.Extra["authentication.platform.io/credential-id"], []string{"JTI=t1"}) ||
 		got.CacheFor <= 0 || got.CacheFor > 10*time.Second || got.Credential.TokenID != "t1" || got.Credential.KeyID != "k" || got.Credential.Expires.IsZero() {
@@ -153,6 +153,8 @@ func TestAuthenticationConfiguration(t *testing.T) {
 		"without an end":                        one.token(t, `{`+mine+`,"exp":null}`),
 		"expired":                               one.token(t, `{`+mine+`,"exp":1}`),
 		"not valid yet":                         one.token(t, `{`+mine+`,"nbf":`+fmt.Sprint(time.Now().Add(time.Hour).Unix())+`}`),
+		"not valid for three minutes":           one.token(t, `{`+mine+`,"nbf":`+fmt.Sprint(time.Now().Add(3*time.Minute).Unix())+`}`),
+		"not valid for a while, as a fraction":  one.token(t, `{`+mine+`,"nbf":`+fmt.Sprint(time.Now().Add(3*time.Minute).Unix())+`.5}`),
 		"for others":                            one.token(t, `{`+mine+`,"aud":"you"}`),
 		"for no one":                            one.token(t, `{`+mine+`,"aud":null}`),
 		"with a claim twice":                    one.raw(t, "k", `{"sub":"x",`+one.payload(t, `{`+mine+`}`)[1:]),

@@ -86,6 +86,9 @@ func (d *distributed) fetch(ctx context.Context, at endpoint) (json.RawMessage, 
 		return nil, fmt.Errorf("issuer %q: %w", issuer, err)
 	}
 	_, all, err := verified(ctx, verifier, bearer, d.audiences)
+	if err == nil {
+		err = all.checkBegun(d.config.Now())
+	}
 	if err != nil {
 		return nil, err
 	}

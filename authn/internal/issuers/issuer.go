@@ -124,6 +124,9 @@ func (i *issuer) authenticate(ctx context.Context, bearer string) (services.Auth
 		return none, errors.New("the issuer's keys are not known yet")
 	}
 	token, claims, err := verified(ctx, verifier, bearer, i.Issuer.Audiences)
+	if err == nil {
+		err = claims.checkBegun(i.now())
+	}
 	if err != nil {
 		return none, err
 	}
@@ -190,6 +193,27 @@ func (c claims) checkNames(raw []byte) error {
 				return fmt.Errorf("claim %q is spelled like %s", name, known)
 			}
 		}
+	}
+	return nil
+}
+
+// checkBegun rejects a token that is not valid yet. The library tolerates a clock that is five minutes wrong; this is
+// as strict as kube-apiserver.
+func (c claims) checkBegun(now time.Time) error {
+	raw, ok := c["nbf"]
+	if !ok || string(raw) == "null" {
+		return nil
+	}
+	var seconds json.Number
+	if err := json.Unmarshal(raw, &seconds); err != nil {
+		return fmt.Errorf("claim nbf: %w", err)
+	}
+	at, err := seconds.Float64()
+	if err != nil {
+		return fmt.Errorf("claim nbf: %w", err)
+	}
+	if at > float64(now.Add(skew).UnixNano())/float64(time.Second) {
+		return fmt.Errorf("the token is not valid before %s, in seconds since 1970", seconds)
 	}
 	return nil
 }

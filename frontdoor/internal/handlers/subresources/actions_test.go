@@ -161,6 +161,9 @@ func TestBinding(t *testing.T) {
 	b.refused(services.ReasonBadRequest, "bindings", binding("", ""))
 	b.refused(services.ReasonInvalid, "bindings", `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"p","labels":{"a b":"c"}},"target":{"kind":"Node","name":"n1"}}`)
 	b.refused(services.ReasonConflict, "pods/p/binding", binding("p", `,"uid":"another"`))
+	for path, body := range map[string]string{"pods/p/binding?dryRun=": binding("p", ""), "pods/p/eviction?dryRun=": eviction("v1", "p", "")} {
+		b.refused(services.ReasonInvalid, path, body)
+	}
 	if _, err := b.post("pods/p/binding?dryRun=All", binding("p", "")); err != nil || tree.Text(b.read(pods, "p"), "spec", "nodeName") != "" {
 		t.Errorf("dry-run: %v", err)
 	}

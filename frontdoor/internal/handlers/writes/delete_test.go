@@ -30,6 +30,10 @@ func TestDeleteOptions(t *testing.T) {
 		{"propagationPolicy=Foo", "", services.ReasonInvalid, `propagationPolicy: Unsupported value: "Foo"`},
 		{"propagationPolicy=Orphan&orphanDependents=true", "", services.ReasonInvalid, "orphanDependents and deletionPropagation cannot be both set"},
 		{"", `{"dryRun":["All","Foo"]}`, services.ReasonInvalid, `dryRun: Unsupported value: ["All","Foo"]`},
+		{"", `{"dryRun":[""]}`, services.ReasonInvalid, `dryRun: Unsupported value: [""]`},
+		{"dryRun=", "", services.ReasonInvalid, `dryRun: Unsupported value: [""]`},
+		{"dryRun=", `{}`, services.ReasonInvalid, `dryRun: Unsupported value: [""]`},
+		{"dryRun=", `{"dryRun":["All"]}`, services.ReasonInvalid, `dryRun: Unsupported value: ["All",""]`},
 		{"gracePeriodSeconds=", "", services.ReasonBadRequest, "invalid syntax"},
 		{"uid=x", "", services.ReasonConflict, `on ConfigMap "a": the UID in the precondition (x) does not match the UID in record (`},
 		{"", `{"preconditions":{"resourceVersion":"1"}}`, services.ReasonConflict, "The object might have been modified"},
@@ -38,6 +42,12 @@ func TestDeleteOptions(t *testing.T) {
 		_, err := c.do("DELETE", configMaps+"/a?"+o.query, o.body)
 		if !services.IsReason(err, o.reason) || !strings.Contains(err.Error(), o.message) {
 			t.Errorf("?%s %s: got %v, want %s %q", o.query, o.body, err, o.reason, o.message)
+		}
+	}
+	for method, x := range map[string][2]string{"POST": {"", configMap("b", "")}, "PUT": {"/a", configMap("a", `,"labels":{"a":"b"}`)},
+		"PATCH": {"/a", `{"metadata":{"labels":{"a":"b"}}}`}, "DELETE": {"", ""}} {
+		if _, err := c.do(method, configMaps+x[0]+"?dryRun=", x[1]); !services.IsReason(err, services.ReasonInvalid) {
+			t.Errorf("%s with an empty dryRun: %v", method, err)
 		}
 	}
 	c.must("DELETE", configMaps+"/a?dryRun=All", `{}`)

@@ -65,9 +65,9 @@ func patchCauses(q url.Values, mediaType string) []services.StatusCause {
 // DryRun reports whether the values of dryRun request a dry-run.
 func DryRun(values []string) bool { return slices.Contains(values, "All") }
 
-// dryRunCauses allows only the value All for dryRun.
+// dryRunCauses allows only the value All for dryRun. An empty value is none of it: the client means a dry-run.
 func dryRunCauses(values []string) []services.StatusCause {
-	if !slices.ContainsFunc(values, func(v string) bool { return v != "All" && v != "" }) {
+	if !slices.ContainsFunc(values, func(v string) bool { return v != "All" }) {
 		return nil
 	}
 	quoted := make([]string, len(values))

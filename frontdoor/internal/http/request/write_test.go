@@ -20,7 +20,11 @@ func TestWriteOptions(t *testing.T) {
 	for _, c := range []struct{ verb, media, query, fields string }{
 		{"create", "", "", ""},
 		{"create", "", "force=true&dryRun=All&fieldManager=m&fieldValidation=Strict", ""},
-		{"create", "", "dryRun=", ""},
+		{"create", "", "dryRun=", "dryRun"},
+		{"create", "", "dryRun", "dryRun"},
+		{"create", "", "dryRun=All&dryRun=All", ""},
+		{"create", "", "dryRun=All&dryRun=", "dryRun"},
+		{"create", "", "dryRun=all", "dryRun"},
 		{"update", "", "dryRun=All&dryRun=Some", "dryRun"},
 		{"update", "", "fieldValidation=Bad", "fieldValidation"},
 		{"update", "", "fieldManager=" + strings.Repeat("x", 129), "fieldManager"},
