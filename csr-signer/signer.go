@@ -172,7 +172,7 @@ func (c *signingRequest) lastChange(created time.Time) time.Time {
 }
 
 // sign issues the certificate of a request. It returns the pause before it is to be called again,
-// 0 for never. A request that does not meet the signer's conditions is only logged.
+// 0 for never. A request that does not meet the signer's conditions fails.
 func (s *signer) sign(ctx context.Context, object *unstructured.Unstructured, csr signingRequest, p profile.Profile) (time.Duration, error) {
 	if !s.records.informer.HasSynced() {
 		return 0, worker.ErrLater
@@ -190,8 +190,7 @@ func (s *signer) sign(ctx context.Context, object *unstructured.Unstructured, cs
 		}
 		request, template, err := wanted(csr, p)
 		if err != nil {
-			log.Warn("not signed", "error", err)
-			return 0, nil
+			return 0, s.fail(ctx, object, err)
 		}
 		if certificate, err = s.authority.issue(template, request, time.Duration(csr.Spec.ExpirationSeconds)*time.Second); err != nil {
 			return 0, err
@@ -201,8 +200,7 @@ func (s *signer) sign(ctx context.Context, object *unstructured.Unstructured, cs
 	if err := s.records.add(ctx, object, csr, certificate); err != nil {
 		if apierrors.IsInvalid(err) {
 			s.records.unpublished.Remove(object.GetUID())
-			log.Warn("not signed", "error", err)
-			return 0, nil
+			return 0, s.fail(ctx, object, err)
 		}
 		return 0, err
 	}
@@ -220,6 +218,33 @@ func (s *signer) sign(ctx context.Context, object *unstructured.Unstructured, cs
 		err = nil // the informer delivers the next state of the request
 	}
 	return 0, errors.Join(err, left)
+}
+
+// maxReason bounds the text of a condition, in bytes.
+const maxReason = 1 << 10
+
+// fail gives a request that is refused for good the condition Failed, so that nobody waits for its certificate.
+func (s *signer) fail(ctx context.Context, object *unstructured.Unstructured, why error) error {
+	s.log.Warn("not signed", "request", object.GetName(), "error", why)
+	message := why.Error()
+	if len(message) > maxReason {
+		message = strings.ToValidUTF8(message[:maxReason], "") + "..."
+	}
+	failed := object.DeepCopy()
+	conditions, _, err := unstructured.NestedSlice(failed.Object, "status", "conditions")
+	if err != nil {
+		return err
+	}
+	conditions = append(conditions, map[string]any{"type": "Failed", "status": "True", "reason": "SignerValidationFailure",
+		"message": message, "lastUpdateTime": s.clock.Now().UTC().Format(time.RFC3339)})
+	if err := unstructured.SetNestedSlice(failed.Object, conditions, "status", "conditions"); err != nil {
+		return err
+	}
+	_, err = s.requests.UpdateStatus(ctx, failed, metav1.UpdateOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // the informer delivers the next state of the request
+	}
+	return err
 }
 
 // publish writes the certificate into the status of its request.

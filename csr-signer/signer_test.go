@@ -36,13 +36,13 @@ import (
 func TestApprovedRequestsAreSigned(t *testing.T) {
 	for _, c := range []struct {
 		name, signer, condition string
-		want                    bool
+		want, failed            bool
 	}{
-		{"approved", client, "Approved", true},
-		{"denied", client, "Denied", false},
-		{"not approved", client, "", false},
-		{"of another signer", "example.com/signer", "Approved", false},
-		{"against the rules of the signer", "platform.io/apiserver-client-nodeagent", "Approved", false},
+		{"approved", client, "Approved", true, false},
+		{"denied", client, "Denied", false, false},
+		{"not approved", client, "", false, false},
+		{"of another signer", "example.com/signer", "Approved", false, false},
+		{"against the rules of the signer", "platform.io/apiserver-client-nodeagent", "Approved", false, true},
 	} {
 		object := request(t, c.signer, c.condition)
 		s, api := newSigner(t, object)
@@ -60,6 +60,17 @@ func TestApprovedRequestsAreSigned(t *testing.T) {
 		}
 		if found {
 			wantCertificate(t, encoded)
+		}
+		conditions, _, _ := unstructured.NestedSlice(got.Object, "status", "conditions")
+		failed := slices.ContainsFunc(conditions, func(each any) bool {
+			condition := each.(map[string]any)
+			return condition["type"] == "Failed" && condition["status"] == "True" && condition["reason"] == "SignerValidationFailure" && condition["message"] != ""
+		})
+		if failed != c.failed {
+			t.Errorf("%s: conditions %v", c.name, conditions)
+		}
+		if _, err := s.reconcile(t.Context(), got); err != nil {
+			t.Errorf("%s, again: %v", c.name, err)
 		}
 	}
 }

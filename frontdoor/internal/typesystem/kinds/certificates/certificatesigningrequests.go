@@ -1,6 +1,7 @@
 package certificates
 
 import (
+	"crypto/rsa"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
@@ -19,6 +20,35 @@ func signerOfV1(c *rules.Check, m, old map[string]any, at *field.Path) {
 	legacy := c.Vocabulary.Signers.LegacyUnknown
 	if signer := rules.Text(rules.Object(m, "spec"), "signerName"); old == nil && signer == legacy {
 		c.Invalid(at.Field("spec").Field("signerName"), signer, "the legacy signerName is not allowed via this API version")
+	}
+}
+
+// maxRSABits bounds the work of verifying a signature.
+const maxRSABits = 16 << 10
+
+// requestSignature checks that a new request is signed with the key that it is for: signers of others rely on the
+// API for that. Keys with which nothing can be verified, as RSA keys of 512 bits, are refused by this too.
+func requestSignature(c *rules.Check, m, old map[string]any, at *field.Path) {
+	const omitted = "<request>"
+	if old != nil {
+		return // a stored request stays as it is, and can still be denied
+	}
+	at = at.Field("spec").Field("request")
+	text, _ := base64.StdEncoding.DecodeString(rules.Text(rules.Object(m, "spec"), "request"))
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return // the format of the field says why
+	}
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return
+	}
+	if key, ok := request.PublicKey.(*rsa.PublicKey); ok && key.N.BitLen() > maxRSABits {
+		c.Invalid(at, omitted, fmt.Sprintf("the RSA key has more than %d bits", maxRSABits))
+		return
+	}
+	if err := request.CheckSignature(); err != nil {
+		c.Invalid(at, omitted, err.Error())
 	}
 }
 

@@ -19,6 +19,7 @@ var Functions = kinds.Functions{
 		"podRequestKey":        podRequestKey,
 		"podRequestLifetime":   podRequestLifetime,
 		"podRequestStatus":     podRequestStatus,
+		"requestSignature":     requestSignature,
 		"signerOfV1":           signerOfV1,
 	},
 	Derive: map[string]rules.DeriveFunc{
