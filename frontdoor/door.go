@@ -158,7 +158,8 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, parts *prepared.Parts
 	if err != nil {
 		return nil, err
 	}
-	pages, err := c.console.New(n.Vocabulary, console.Documented{Types: parts.Engine.Types, Flags: n.Flags, Version: discovery.Version(n.Release).GitVersion})
+	headers.Names = c.listener.Names
+	pages, err := c.console.New(n.Vocabulary, headers, console.Documented{Types: parts.Engine.Types, Flags: n.Flags, Version: discovery.Version(n.Release).GitVersion})
 	if err != nil {
 		return nil, err
 	}

@@ -49,6 +49,8 @@ func (d *door) stages() []Stage {
 		// Parses the path. Unknown paths continue to authorization, so that
 		// unauthorized callers cannot probe for existence.
 		{Name: "identified", Wrap: d.identified},
+		// Refuses upgrades and writes that a page of another origin makes a browser send.
+		{Name: "guarded", Wrap: d.browsers.Guarded},
 		// Begins the trace of a sampled request, unless that depends on the caller.
 		{Name: "traced", Wrap: d.traced},
 		// Sets the deadline of all calls to other services. Only watches and proxied
@@ -60,6 +62,8 @@ func (d *door) stages() []Stage {
 		{Name: "probed", Wrap: d.access.Probed},
 		// Identifies the caller. No later stage runs without a user.
 		{Name: "authenticated", Wrap: d.access.Authenticated, Waits: true},
+		// A browser authenticates by a certificate whichever page has caused the request.
+		{Name: "ambient", Wrap: d.browsers.Ambient},
 		// Continues the trace of a caller who may request that.
 		{Name: "joined", Wrap: d.joined},
 		// The rules of the audit policy depend on the caller, before impersonation.

@@ -75,6 +75,13 @@ type Credential struct {
 	Source string
 }
 
+// Values of Credential.Method that a client needs no secret in the request for: a certificate of its
+// connection, its own or that of an authenticating proxy.
+const (
+	ByCertificate = "client-certificate"
+	ByProxy       = "proxy"
+)
+
 // BoundObject is a stored object that credentials are bound to.
 type BoundObject struct {
 	Key resource.Key

@@ -40,6 +40,15 @@ type tab struct {
 
 func open(t *testing.T, p *portico) *tab {
 	t.Helper()
+	b := blank(t)
+	b.run(chromedp.Navigate(p.url + "/console/"))
+	return b
+}
+
+// blank returns a tab without a page, of a browser that finds every name that ends with .test on this
+// machine.
+func blank(t *testing.T) *tab {
+	t.Helper()
 	path := browser(t)
 	dir, err := os.MkdirTemp("", "console")
 	if err != nil {
@@ -47,7 +56,7 @@ func open(t *testing.T, p *portico) *tab {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // the browser's last processes may still write
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
-		chromedp.Flag("ignore-certificate-errors", true), chromedp.WindowSize(1280, 800), chromedp.UserDataDir(dir))
+		chromedp.Flag("ignore-certificate-errors", true), chromedp.Flag("host-resolver-rules", "MAP *.test 127.0.0.1"), chromedp.WindowSize(1280, 800), chromedp.UserDataDir(dir))
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
 	ctx, _ = chromedp.NewContext(ctx)
@@ -66,7 +75,7 @@ func open(t *testing.T, p *portico) *tab {
 	if err := chromedp.Run(ctx); err != nil { // the browser lives as long as this context
 		t.Fatal(err)
 	}
-	b.run(log.Enable(), chromedp.Navigate(p.url+"/console/"))
+	b.run(log.Enable())
 	return b
 }
 

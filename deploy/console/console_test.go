@@ -64,6 +64,7 @@ func TestConsole(t *testing.T) {
 		"login": login, "list": list, "edit": edit, "conflict": conflict, "history": history, "denied": denied,
 		"yaml": yamlRoundTrip, "many rows": manyRows, "keys": keys, "narrow": narrow, "tour": tour,
 		"watches": closeWatch, "verdicts": verdicts, "documents": documents,
+		"paths": paths, "links": links,
 	} {
 		t.Run(name, func(t *testing.T) { part(t, p) })
 	}

@@ -44,7 +44,7 @@ func NewCertificate(paths []string, now func() time.Time) (*Certificate, error) 
 }
 
 // Name implements Method.
-func (m *Certificate) Name() string { return "client-certificate" }
+func (m *Certificate) Name() string { return services.ByCertificate }
 
 // Authenticate implements Method. A certificate without a common name is ignored.
 func (m *Certificate) Authenticate(_ context.Context, c services.Credentials) (services.Authentication, error) {

@@ -39,7 +39,7 @@ func NewProxy(config ProxyConfig, now func() time.Time) (*Proxy, error) {
 }
 
 // Name implements Method.
-func (m *Proxy) Name() string { return "proxy" }
+func (m *Proxy) Name() string { return services.ByProxy }
 
 // Authenticate implements Method. Headers are read only after the proxy's certificate and
 // name are verified. Any other certificate may be a user's, so it is ignored.

@@ -54,6 +54,7 @@ func Run(t *testing.T, i *Identities, target *attack.Target) {
 	compare(t, "authenticators", grid)
 	compare(t, "impersonation", s.impersonation(t))
 	compare(t, "front door", s.smuggling(t))
+	compare(t, "browsers", s.browsers(t))
 	if target.Peers != nil {
 		compare(t, "ports", s.ports(t))
 	}
@@ -80,7 +81,11 @@ var refusal = regexp.MustCompile(`User "([^"]*)" cannot ([\w:-]+) `)
 // door has refused, or what else it has answered.
 func (s *scene) outcome(t *testing.T, shown attempt) string {
 	t.Helper()
-	code, body := s.exchange(t, shown)
+	return outcomeOf(s.exchange(t, shown))
+}
+
+// outcomeOf returns the outcome of an answer.
+func outcomeOf(code int, body string) string {
 	switch {
 	case code == 0:
 		return "no answer"
@@ -105,13 +110,19 @@ func (s *scene) outcome(t *testing.T, shown attempt) string {
 // none.
 func (s *scene) exchange(t *testing.T, shown attempt) (int, string) {
 	t.Helper()
+	return s.send(t, rawhttp.Head(http.MethodGet, attack.SecretsPath, append(shown.headers, "Connection: close")...), shown.certificate)
+}
+
+// send is exchange for a request line and headers.
+func (s *scene) send(t *testing.T, head string, certificate *tls.Certificate) (int, string) {
+	t.Helper()
 	host, _, err := net.SplitHostPort(s.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	config := &tls.Config{ServerName: host, RootCAs: s.roots, NextProtos: []string{"http/1.1"}}
-	if shown.certificate != nil { // also one that a client would not send
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return shown.certificate, nil }
+	if certificate != nil { // also one that a client would not send
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate, nil }
 	}
 	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: 10 * time.Second}, Config: config}
 	conn, err := dialer.DialContext(t.Context(), "tcp", s.Address)
@@ -120,7 +131,6 @@ func (s *scene) exchange(t *testing.T, shown attempt) (int, string) {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-	head := rawhttp.Head(http.MethodGet, attack.SecretsPath, append(shown.headers, "Connection: close")...)
 	go func() { _, _ = io.WriteString(conn, head+"\r\n\r\n") }() // the server may answer before it has read everything
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {

@@ -8,9 +8,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -79,14 +81,14 @@ func NewSource(config *rest.Config, names vocabulary.Vocabulary) (*Source, error
 // Read performs discovery, with two requests.
 func (s *Source) Read(ctx context.Context) (*Inventory, error) {
 	i := &Inventory{kinds: map[schema.GroupVersionKind]*Type{}}
-	for _, path := range []string{"/api", "/apis"} {
-		body, err := s.client.Get().AbsPath(path).SetHeader("Accept", s.accept).Do(ctx).Raw()
+	for _, root := range []string{"/api", "/apis"} {
+		body, err := s.client.Get().AbsPath(root).SetHeader("Accept", s.accept).Do(ctx).Raw()
 		if err != nil {
-			return nil, fmt.Errorf("discovery: %s: %w", path, err)
+			return nil, fmt.Errorf("discovery: %s: %w", root, err)
 		}
 		var groups apidiscovery.APIGroupDiscoveryList
 		if err := json.Unmarshal(body, &groups); err != nil {
-			return nil, fmt.Errorf("discovery: %s: %w", path, err)
+			return nil, fmt.Errorf("discovery: %s: %w", root, err)
 		}
 		for _, group := range groups.Items {
 			i.addGroup(group, group.Name == s.events || group.Name == extensions)
@@ -105,7 +107,7 @@ func (i *Inventory) addGroup(group apidiscovery.APIGroupDiscovery, alias bool) {
 	known := map[string]bool{}
 	for _, version := range group.Versions {
 		gv := schema.GroupVersion{Group: group.Name, Version: version.Version}
-		if parsed, err := schema.ParseGroupVersion(gv.String()); err != nil || parsed != gv {
+		if parsed, err := schema.ParseGroupVersion(gv.String()); err != nil || parsed != gv || !segment(gv.Version) || gv.Group != "" && !segment(gv.Group) {
 			i.Malformed = append(i.Malformed, gv.String())
 			continue
 		}
@@ -113,6 +115,9 @@ func (i *Inventory) addGroup(group apidiscovery.APIGroupDiscovery, alias bool) {
 			i.Stale = append(i.Stale, gv)
 		}
 		for _, r := range version.Resources {
+			if !segment(r.Resource) {
+				continue // its requests would be about something else
+			}
 			t := &Type{GroupVersionResource: gv.WithResource(r.Resource), Namespaced: r.Scope == apidiscovery.ScopeNamespace, verbs: r.Verbs}
 			if r.ResponseKind != nil {
 				t.Kind = r.ResponseKind.Kind
@@ -124,4 +129,9 @@ func (i *Inventory) addGroup(group apidiscovery.APIGroupDiscovery, alias bool) {
 			}
 		}
 	}
+}
+
+// segment reports whether a name is one segment of a path. Extensions of the API choose their names.
+func segment(name string) bool {
+	return name != "" && len(path.IsValidPathSegmentName(name)) == 0 && url.PathEscape(name) == name
 }

@@ -19,7 +19,9 @@ func TestRead(t *testing.T) {
 	uncertain := served("example.com", "v1", "widgets", "Widget")
 	uncertain.Stale = true
 	a := apitest.Start(t, served("", "v1", "events", "Event"), served(names.Group("events."), "v1", "events", "Event"),
-		served("extensions", "v1beta1", "ingresses", "Ingress"), served("bad.example.com", "v1/v2", "x", "X"), uncertain)
+		served("extensions", "v1beta1", "ingresses", "Ingress"), served("bad.example.com", "v1/v2", "x", "X"), uncertain,
+		served("evil.example.com", "v1", "..", "Up"), served("evil.example.com", "v1", "a/b", "Deeper"), served("evil.example.com", "v1", "a%2Fb", "Escaped"),
+		served("evil.example.com", "v1", "a#b", "Cut"), served("evil.example.com", "v1", "", "Nothing"))
 	source, err := inventory.NewSource(a.Config(), names)
 	if err != nil {
 		t.Fatal(err)

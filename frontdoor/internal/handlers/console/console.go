@@ -4,18 +4,23 @@
 package console
 
 import (
+	"cmp"
 	"embed"
 	"encoding/json"
 	"io/fs"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/spf13/pflag"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/docsite"
+	"github.com/portico-platform/portico/frontdoor/internal/http/browsers"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/http/static"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/routes"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -45,12 +50,50 @@ func (s *Settings) Register(fs *pflag.FlagSet) {
 // Documented is what the documentation is about.
 type Documented = docsite.Options
 
+// needed are the resources that the console requests for itself, such as who its user is.
+var needed = []string{"selfsubjectreviews", "secrets", "certificatesigningrequests", "admissionservices", "mutatingwebhookconfigurations",
+	"validatingwebhookconfigurations", "mutatingadmissionpolicies", "validatingadmissionpolicies"}
+
+// ownType is one of their types.
+type ownType struct {
+	Group      string `json:"group"`
+	Version    string `json:"version"`
+	Resource   string `json:"resource"`
+	Kind       string `json:"kind"`
+	Namespaced bool   `json:"namespaced"`
+}
+
+// own returns them by resource, in the preferred version. The console does not take them from
+// discovery, where an extension could name one of its own like them.
+func own(types *catalogue.Catalogue) map[string]ownType {
+	found := map[string]ownType{}
+	if types == nil {
+		return found
+	}
+	for _, group := range types.Groups() {
+		for _, version := range group.Versions {
+			for _, t := range version.Types {
+				if _, known := found[t.Resource]; !known && slices.Contains(needed, t.Resource) {
+					found[t.Resource] = ownType{t.Group, t.Version, t.Resource, t.Kind, t.Namespaced}
+				}
+			}
+		}
+	}
+	return found
+}
+
 // Console serves the pages; nil serves none.
-type Console struct{ router http.Handler }
+type Console struct {
+	router   http.Handler
+	browsers *browsers.Headers
+}
 
 // New returns what the flags say. Invalid flags are usage errors.
-func (s *Settings) New(v vocabulary.Vocabulary, docs Documented) (*Console, error) {
+func (s *Settings) New(v vocabulary.Vocabulary, b *browsers.Headers, docs Documented) (*Console, error) {
 	if !s.on {
+		if b.ConsoleHost != "" {
+			return nil, run.Usagef("--console-host: requires --console=true")
+		}
 		return nil, s.oidc.unused()
 	}
 	login, err := s.oidc.new()
@@ -65,8 +108,9 @@ func (s *Settings) New(v vocabulary.Vocabulary, docs Documented) (*Console, erro
 		"version": docs.Version, "vocabulary": v.Name, "oidc": login != nil,
 		"groups": map[string]string{
 			"meta": v.Group("meta."), "discovery": v.Group("apidiscovery."),
-			"authentication": v.Group("authentication."), "authorization": v.Group("authorization."),
+			"authorization": v.Group("authorization."),
 		},
+		"types": own(docs.Types),
 	})
 	if err != nil {
 		return nil, err
@@ -79,20 +123,24 @@ func (s *Settings) New(v vocabulary.Vocabulary, docs Documented) (*Console, erro
 	if login != nil {
 		login.routes(router)
 	}
-	return &Console{router: router}, nil
+	return &Console{router: router, browsers: b}, nil
 }
 
 // Pages is the stage that serves the console and the documentation. They need no credentials: who
-// has none needs the console to log in, and the documentation is that of every installation.
+// has none needs the console to log in, and the documentation is that of every installation. With a
+// host of its own, both are served for no other one.
 func (c *Console) Pages(next request.Handler) request.Handler {
 	if c == nil {
 		return next
 	}
 	return func(w http.ResponseWriter, r *request.Request) error {
-		if !within(prefix, r.URL.Path) && !within(docsite.Prefix, r.URL.Path) {
+		if !within(prefix, r.URL.Path) && !within(docsite.Prefix, r.URL.Path) || !c.browsers.ServesConsole(r.Request) {
 			return next(w, r)
 		}
 		r.Verb = strings.ToLower(r.Method)
+		if err := cmp.Or(c.browsers.CheckHost(r.Request), c.browsers.CheckOrigin(r.Request)); err != nil {
+			return err
+		}
 		header := w.Header()
 		header.Set("Content-Security-Policy", policy)
 		header.Set("X-Content-Type-Options", "nosniff")

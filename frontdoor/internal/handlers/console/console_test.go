@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/frontdoor/internal/http/browsers"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/vocabulary"
@@ -23,7 +24,7 @@ func parse(t *testing.T, args ...string) (*Console, error) {
 	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	return s.New(vocabulary.Platform(), Documented{Version: "v1.21"})
+	return s.New(vocabulary.Platform(), &browsers.Headers{}, Documented{Version: "v1.21"})
 }
 
 // ask sends a request through the stage; reached is whether it got to the next one.
@@ -115,5 +116,45 @@ func TestSettings(t *testing.T) {
 		if _, err := parse(t, args...); !errors.Is(err, run.ErrUsage) {
 			t.Errorf("%s: %v is no usage error", args, err)
 		}
+	}
+}
+
+// TestHostOfItsOwn: with a host of its own, the console is served for no other one, and neither is the
+// documentation, which has its files. Without, browsers get neither by a name that is not the front
+// door's.
+func TestHostOfItsOwn(t *testing.T) {
+	c, err := parse(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.browsers = &browsers.Headers{ConsoleHost: "console.example", Names: func(host string) bool { return host == "door" }}
+	for _, q := range []struct {
+		own        string
+		host, path string
+		served     bool
+	}{
+		{"console.example", "console.example:6443", "/console/", true},
+		{"console.example", "CONSOLE.example", "/console/js/main.js", true},
+		{"console.example", "console.example", "/docs/", true},
+		{"console.example", "door:6443", "/console/", false},
+		{"console.example", "127.0.0.1:6443", "/console/", false},
+		{"console.example", "door", "/docs/", false},
+		{"", "door", "/docs/", true},
+		{"", "127.0.0.1:6443", "/console/", true},
+		{"", "evil.example", "/docs/", false},
+		{"", "evil.example", "/console/", false},
+	} {
+		c.browsers.ConsoleHost = q.own
+		r := httptest.NewRequest("GET", q.path, nil)
+		r.Host = q.host
+		r.Header.Set("Sec-Fetch-Site", "none")
+		if w, _ := ask(c, r); (w.Code == http.StatusOK && w.Body.Len() > 0) != q.served {
+			t.Errorf("%s%s: %d", q.host, q.path, w.Code)
+		}
+	}
+	c.browsers.ConsoleHost = "console.example"
+	var s Settings
+	if _, err := s.New(vocabulary.Platform(), c.browsers, Documented{}); err == nil {
+		t.Error("a host for no console is accepted")
 	}
 }

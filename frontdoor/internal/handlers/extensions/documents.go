@@ -142,7 +142,11 @@ func (x *extension) readResources(ctx context.Context) ([]metav1.APIResource, er
 	case len(list.APIResources) > maxResources:
 		return nil, fmt.Errorf("the document of %s lists more than %d resources", x.groupVersion(), maxResources)
 	}
-	return list.APIResources, nil
+	kept, refused := safe(list.APIResources)
+	if refused > 0 {
+		x.handlers.Log.Debug("resources of an extension are left out: their names are no segments of a path", "name", x.name, "resources", refused)
+	}
+	return kept, nil
 }
 
 // readOpenAPI reads the OpenAPI documents of an extension, either of which may be missing.

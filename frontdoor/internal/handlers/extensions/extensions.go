@@ -135,6 +135,7 @@ func (h *Handlers) Route(r *request.Request) {
 	}
 	x := (*h.table.Load())[[2]string{group, version}]
 	if x != nil && !x.local && !h.Engine().Types.BuiltInVersion(group, version) {
+		r.Extension = true
 		r.Extend(x.serve, x.seats)
 	}
 }

@@ -82,7 +82,7 @@ func (c *Control) Authenticated(next request.Handler) request.Handler {
 		for _, name := range a.ProxyHeaders {
 			r.Header.Del(name)
 		}
-		r.User, r.Caller = a.User, a.User
+		r.User, r.Caller, r.Credential = a.User, a.User, a.Credential.Method
 		c.noteStale(r, a)
 		c.noteLegacy(w, r, a.Legacy)
 		return next(w, r)

@@ -1,5 +1,6 @@
-// Package browsers sets the response headers for clients that are browsers: which web sites
-// may use the API (cross-origin resource sharing), and that the host is HTTPS only (RFC 6797).
+// Package browsers decides what browsers may do with the API: the response headers that say which web
+// sites may use it (cross-origin resource sharing) and that the host is HTTPS only (RFC 6797), and the
+// stages that refuse what pages of other sites make browsers send with the credentials of their user.
 package browsers
 
 import (
@@ -9,29 +10,51 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
 // Settings are the flags. Register them before New.
-type Settings struct{ origins, transportSecurity []string }
+type Settings struct {
+	origins, transportSecurity, hosts []string
+	consoleHost                       string
+}
 
 // Register declares the flags.
 func (s *Settings) Register(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&s.origins, "cors-allowed-origins", nil, `regular expressions of the origins whose web pages may use the API, as in ^https://console\.example\.com$; without ^ and $ a part of the origin matches`)
+	fs.StringSliceVar(&s.hosts, "browser-hosts", nil, "host names, such as that of a load balancer, by which browsers reach this front door in addition to those of its serving certificates")
+	fs.StringVar(&s.consoleHost, "console-host", "", "host name of the web console only: its pages are then served for no other host, and for this host neither extensions nor connections to nodes, pods and services; if empty, the console shares the host of the API")
 	fs.StringSliceVar(&s.transportSecurity, "strict-transport-security-directives", nil, "directives of header Strict-Transport-Security: max-age=<seconds>, includeSubDomains, preload; if empty, the header is not sent")
 }
 
-// Headers sets the headers of responses.
+// Headers sets the headers of responses, and checks those of requests.
 type Headers struct {
+	// Names reports whether a host name is one of the front door's; nil for none.
+	Names func(host string) bool
+	// ConsoleHost is the host name of the console, in lower case; empty if it has none of its own.
+	ConsoleHost string
+
 	origins           []*regexp.Regexp
 	transportSecurity string
+	hosts             map[string]bool
 }
 
 // New returns what the flags say. Invalid flags are usage errors.
 func (s *Settings) New() (*Headers, error) {
-	h := &Headers{transportSecurity: strings.Join(s.transportSecurity, "; ")}
+	h := &Headers{transportSecurity: strings.Join(s.transportSecurity, "; "), ConsoleHost: strings.ToLower(s.consoleHost), hosts: map[string]bool{}}
+	if why := validation.IsDNS1123Subdomain(h.ConsoleHost); h.ConsoleHost != "" && len(why) > 0 {
+		return nil, run.Usagef("--console-host: %q is not a host name", s.consoleHost)
+	}
+	for _, host := range s.hosts {
+		host = strings.ToLower(host)
+		if why := validation.IsDNS1123Subdomain(host); len(why) > 0 {
+			return nil, run.Usagef("--browser-hosts: %q is not a host name", host)
+		}
+		h.hosts[host] = true
+	}
 	for _, origin := range s.origins {
 		pattern, err := regexp.Compile(origin)
 		if err != nil {

@@ -5,6 +5,7 @@ package listener
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"log/slog"
 	"net"
 	"slices"
@@ -33,6 +34,8 @@ type Settings struct {
 	named             []string
 	minVersion        string
 	cipherSuites      []string
+	certificates      func() []*x509.Certificate // of the open port, beside those for hosts of flags
+	hosts             []string                   // of flags
 }
 
 // Register declares the flags.
@@ -101,6 +104,10 @@ func (s *Settings) config(log *slog.Logger, watch func(expiry.Source)) (*tls.Con
 		}
 		watch(expiry.Source{Kind: expiry.Own, Name: c.file})
 		certificates = append(certificates, c)
+	}
+	s.certificates = func() []*x509.Certificate { return leaves(serving.Get(), certificates) }
+	for _, c := range certificates {
+		s.hosts = append(s.hosts, c.hosts...)
 	}
 	return &tls.Config{
 		MinVersion: version, CipherSuites: suites, ClientAuth: tls.RequestClientCert, NextProtos: []string{"h2", "http/1.1"},

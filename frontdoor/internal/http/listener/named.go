@@ -2,6 +2,7 @@ package listener
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -113,4 +114,25 @@ func hostOf(hello *tls.ClientHelloInfo) (string, error) {
 		return "", errors.New("not a TCP connection")
 	}
 	return local.IP.String(), nil
+}
+
+// leaves returns the certificates that are shown to clients, except those for hosts of flags.
+func leaves(serving *tls.Certificate, all []named) []*x509.Certificate {
+	found := []*x509.Certificate{serving.Leaf}
+	for _, n := range all {
+		if len(n.hosts) == 0 {
+			found = append(found, n.certificate.Get().Leaf)
+		}
+	}
+	return found
+}
+
+// Names reports whether a serving certificate, or a flag, names the host, which is in lower case.
+// The port must be open.
+func (s *Settings) Names(host string) bool {
+	_, parent, _ := strings.Cut(host, ".")
+	if slices.Contains(s.hosts, host) || slices.Contains(s.hosts, "*."+parent) {
+		return true
+	}
+	return slices.ContainsFunc(s.certificates(), func(leaf *x509.Certificate) bool { return leaf.VerifyHostname(host) == nil })
 }

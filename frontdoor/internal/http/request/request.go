@@ -52,6 +52,8 @@ type Request struct {
 	// User is the user after impersonation; Caller is the authenticated user.
 	User, Caller services.UserInfo
 	Impersonated bool
+	// Credential is the name of the method of authn that accepted the credentials of Caller; empty for none.
+	Credential string
 	// Constraint is the verb that allowed constrained impersonation, such as impersonate:user-info. It is
 	// empty for plain impersonation, and if the user is not impersonated.
 	Constraint string
@@ -63,6 +65,8 @@ type Request struct {
 	Live  *live.Request
 	Audit *audit.Record
 	Trace *Trace
+	// Extension is true if an extension serves the request.
+	Extension bool
 	// Health is true for the path of a health check.
 	Health bool
 
@@ -130,6 +134,19 @@ func (r *Request) Begin(status int) {
 // service.
 func (r *Request) Connects() bool {
 	return r.Plain == nil && r.Subresource != nil && (r.Subresource.Connect || r.LogOfPod())
+}
+
+// ToConnection reports whether the path is that of a connection to a node, a pod or a service,
+// whichever front door serves it. Logs are none.
+func (r *Request) ToConnection() bool {
+	if r.Plain == nil && r.Subresource != nil {
+		return r.Subresource.Connect
+	}
+	switch r.path.subresource {
+	case "proxy", "exec", "attach", "portforward":
+		return r.path.resource == "pods" || r.path.resource == "services" || r.path.resource == "nodes"
+	}
+	return false
 }
 
 // OpensStreams reports whether the request runs a command in a pod, attaches to it or forwards its

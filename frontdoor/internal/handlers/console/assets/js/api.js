@@ -10,8 +10,8 @@ export class StatusError extends Error {
   }
 }
 
-// settings are what the front door says about itself: the groups of its vocabulary, and
-// whether it offers to log in with OpenID Connect.
+// settings are what the front door says about itself: the groups of its vocabulary, the built-in
+// types that the console itself asks for, and whether it offers to log in with OpenID Connect.
 export let settings = {};
 
 export async function loadSettings() {
@@ -30,11 +30,11 @@ export const session = {
 };
 
 // request sends one request and returns the response. Errors are StatusErrors.
-export async function request(path, { method = 'GET', accept = 'application/json', type, body, signal } = {}) {
+export async function request(url, { method = 'GET', accept = 'application/json', type, body, signal } = {}) {
   const headers = { Accept: accept };
   if (session.token) headers.Authorization = `Bearer ${session.token}`;
   if (type) headers['Content-Type'] = type;
-  const response = await fetch(path, { method, headers, body, signal, cache: 'no-store', redirect: 'error' });
+  const response = await fetch(url, { method, headers, body, signal, cache: 'no-store', redirect: 'error' });
   if (response.ok) return response;
   const text = await response.text();
   let status = {};
@@ -46,9 +46,9 @@ export async function request(path, { method = 'GET', accept = 'application/json
   throw new StatusError(status, response.status);
 }
 
-export const getJSON = async (path, o) => (await request(path, o)).json();
-export const getText = async (path, o) => (await request(path, o)).text();
-export const postJSON = async (path, object) => (await request(path, { method: 'POST', type: 'application/json', body: JSON.stringify(object) })).json();
+export const getJSON = async (url, o) => (await request(url, o)).json();
+export const getText = async (url, o) => (await request(url, o)).text();
+export const postJSON = async (url, object) => (await request(url, { method: 'POST', type: 'application/json', body: JSON.stringify(object) })).json();
 
 // tableOf is the Accept header of Tables.
 export const tableOf = () => `application/json;as=Table;v=v1;g=${settings.groups.meta},application/json`;
@@ -69,8 +69,8 @@ async function* lines(response) {
 }
 
 // streamLines yields the lines of a long response, such as a log.
-export async function* streamLines(path, signal) {
-  yield* lines(await request(path, { accept: '*/*', signal }));
+export async function* streamLines(url, signal) {
+  yield* lines(await request(url, { accept: '*/*', signal }));
 }
 
 const pause = (ms, signal) => new Promise((resolve, reject) => {
@@ -81,14 +81,14 @@ const pause = (ms, signal) => new Promise((resolve, reject) => {
 // watch follows a list from a resourceVersion on and calls each(event) until signal is
 // aborted. It connects again after failures of the network. It throws a StatusError when
 // the list has to be read again (410) or may no longer be watched.
-export async function watch(path, query, resourceVersion, accept, signal, each) {
+export async function watch(list, query, resourceVersion, accept, signal, each) {
   for (let failures = 0; ;) {
     const q = new URLSearchParams(query);
     q.set('watch', '1');
     q.set('allowWatchBookmarks', 'true');
     q.set('resourceVersion', resourceVersion);
     try {
-      for await (const line of lines(await request(`${path}?${q}`, { accept, signal }))) {
+      for await (const line of lines(await request(`${list}?${q}`, { accept, signal }))) {
         if (!line) continue;
         const event = JSON.parse(line);
         if (event.type === 'ERROR') throw new StatusError(event.object, event.object.code);
@@ -113,7 +113,7 @@ export async function watch(path, query, resourceVersion, accept, signal, each) 
 // other versions what the preferred one lacks.
 export async function types() {
   const accept = `application/json;g=${settings.groups.discovery};v=v2;as=APIGroupDiscoveryList`;
-  const lists = await Promise.all(['/api', '/apis'].map((path) => getJSON(path, { accept })));
+  const lists = await Promise.all(['/api', '/apis'].map((url) => getJSON(url, { accept })));
   const found = [];
   for (const group of lists.flatMap((l) => l.items)) {
     const seen = new Set();
@@ -132,13 +132,28 @@ export async function types() {
   return found;
 }
 
-export const groupPath = (t) => (t.group ? `/apis/${t.group}/${t.version}` : `/api/${t.version}`);
-export const listPath = (t, namespace) => groupPath(t) + (t.namespaced && namespace ? `/namespaces/${encodeURIComponent(namespace)}` : '') + `/${t.resource}`;
-export const objectPath = (t, namespace, name) => `${listPath(t, namespace)}/${encodeURIComponent(name)}`;
+// path makes the path of a request of segments. Links and the API choose names: what another path
+// could be made of, or a server could split, is no segment.
+export function path(...segments) {
+  for (const s of segments) {
+    if (typeof s !== 'string' || s === '' || s === '.' || s === '..' || /[/%\\\u0000-\u001f\u007f]/.test(s)) throw new Error(`${JSON.stringify(s ?? '')} is not a name.`);
+  }
+  return `/${segments.map(encodeURIComponent).join('/')}`;
+}
+
+const groupOf = (t) => (t.group ? ['apis', t.group, t.version] : ['api', t.version]);
+const placeOf = (t, namespace) => (t.namespaced && namespace ? ['namespaces', namespace] : []);
+export const listPath = (t, namespace) => path(...groupOf(t), ...placeOf(t, namespace), t.resource);
+
+// objectPath returns the path of an object, or of a subresource of it.
+export function objectPath(t, namespace, name, ...subresource) {
+  if (t.namespaced !== Boolean(namespace)) throw new Error(t.namespaced ? `An object of type ${t.resource} needs a namespace.` : `An object of type ${t.resource} has no namespace.`);
+  return path(...groupOf(t), ...placeOf(t, namespace), t.resource, name, ...subresource);
+}
 
 // may reports whether the user may do something, as SelfSubjectAccessReview says.
 export async function may(verb, t, namespace, name, subresource) {
-  const review = await postJSON(`/apis/${settings.groups.authorization}/v1/selfsubjectaccessreviews`, {
+  const review = await postJSON(path('apis', settings.groups.authorization, 'v1', 'selfsubjectaccessreviews'), {
     apiVersion: `${settings.groups.authorization}/v1`, kind: 'SelfSubjectAccessReview',
     spec: { resourceAttributes: { verb, group: t.group, version: t.version, resource: t.resource, namespace, name, subresource } },
   });

@@ -95,23 +95,23 @@ async function show() {
   closing = new AbortController();
   const signal = closing.signal;
   menu(false);
-  const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
-  const parts = path.split('/').map(decodeURIComponent);
-  const view = { ...ctx, signal, main, query: new URLSearchParams(query), parts };
   if (!session.open) { login(''); return; }
   main.replaceChildren(h('p', { class: 'quiet' }, 'Loading…'));
   try {
+    const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
+    const parts = path.split('/').map(decodeURIComponent);
+    const view = { ...ctx, signal, main, query: new URLSearchParams(query), parts };
     const page = pages.find(([p]) => p === path);
     const type = ctx.types.find((t) => (t.group || 'core') === parts[1] && t.version === parts[2] && t.resource === parts[3]);
     if (page) {
       document.title = `${page[1]} · Portico`;
       mark(path);
       await page[3](view);
-    } else if (parts[0] === 'r' && type) {
+    } else if (parts[0] === 'r' && parts.length === 4 && type) {
       document.title = `${type.resource} · Portico`;
       mark(listHref(type).slice(2));
       await listView(view, type);
-    } else if (parts[0] === 'o' && type) {
+    } else if (parts[0] === 'o' && parts.length === 6 && type) {
       document.title = `${parts[5]} · ${type.kind} · Portico`;
       mark(listHref(type).slice(2));
       await objectView(view, type, parts[4] === '-' ? '' : parts[4], parts[5]);
@@ -145,7 +145,7 @@ function logout() {
 // begin starts the session once the API has accepted the credentials.
 async function begin() {
   const all = await types();
-  ctx.user = await whoAmI(all);
+  ctx.user = await whoAmI();
   ctx.types = all.filter((t) => t.verbs.includes('list'));
   session.accepted = true;
   frame();
@@ -153,8 +153,8 @@ async function begin() {
 }
 
 // whoAmI asks for the user's name, which releases before 1.28 do not say.
-async function whoAmI(all) {
-  const type = all.find((t) => t.resource === 'selfsubjectreviews');
+async function whoAmI() {
+  const type = settings.types.selfsubjectreviews;
   if (!type) return { username: session.token ? 'token' : 'client certificate' };
   return (await postJSON(listPath(type), { apiVersion: `${type.group}/${type.version}`, kind: type.kind })).status.userInfo;
 }

@@ -1,14 +1,14 @@
 // Admission: services of the chain with their verdicts, webhooks and policies.
 import { h, note, table } from '../dom.js';
-import { getJSON, listPath } from '../api.js';
-import { listHref } from '../types.js';
+import { getJSON, listPath, settings } from '../api.js';
+import { listHref, objectHref } from '../types.js';
 import { readProcesses } from '../metrics.js';
 
 const pace = 3000;
 
-export async function admissionView({ main, types, signal }) {
+export async function admissionView({ main, signal }) {
   const kinds = ['admissionservices', 'mutatingwebhookconfigurations', 'validatingwebhookconfigurations', 'mutatingadmissionpolicies', 'validatingadmissionpolicies'];
-  const of = kinds.map((resource) => types.find((t) => t.resource === resource)).filter(Boolean);
+  const of = kinds.map((resource) => settings.types[resource]).filter(Boolean);
   const chart = h('section');
   main.replaceChildren(h('div', { class: 'bar' }, h('h1', {}, 'Admission')), chart);
   await follow(chart, signal);
@@ -18,7 +18,7 @@ export async function admissionView({ main, types, signal }) {
     try {
       const { items } = await getJSON(`${listPath(type)}?limit=500`, { signal });
       section.append(table(type.kind, [
-        ['Name', (o) => h('a', { href: `#/o/${type.group}/${type.version}/${type.resource}/-/${encodeURIComponent(o.metadata.name)}` }, o.metadata.name)],
+        ['Name', (o) => h('a', { href: objectHref(type, '', o.metadata.name) }, o.metadata.name)],
         ...columns[type.resource] ?? [],
       ], items, 'None.'));
     } catch (err) {

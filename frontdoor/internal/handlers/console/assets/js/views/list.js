@@ -2,6 +2,7 @@
 import { h, note, age } from '../dom.js';
 import { Grid } from '../grid.js';
 import { getJSON, listPath, settings, tableOf, watch } from '../api.js';
+import { listHref, objectHref } from '../types.js';
 
 const chunk = 500;
 
@@ -20,7 +21,7 @@ export async function listView(view, type) {
     const q = new URLSearchParams();
     if (spaces?.value) q.set('ns', spaces.value);
     if (selector.value) q.set('l', selector.value);
-    location.hash = `#/r/${type.group || 'core'}/${type.version}/${type.resource}${q.size ? `?${q}` : ''}`;
+    location.hash = `${listHref(type)}${q.size ? `?${q}` : ''}`;
   };
   main.replaceChildren(
     h('div', { class: 'bar' }, h('h1', {}, type.resource), state, h('span', { class: 'space' }), spaces, selector, filter),
@@ -103,7 +104,7 @@ function rowsOf(grid, type, namespace) {
     const m = row.object.metadata;
     const cells = (indices ?? []).map(([, i]) => row.cells[i] ?? '');
     if (type.namespaced && !namespace) cells.unshift(m.namespace);
-    grid.set({ id: idOf(m), cells, fresh, created: m.creationTimestamp, href: `#/o/${type.group || 'core'}/${type.version}/${type.resource}/${encodeURIComponent(m.namespace ?? '-')}/${encodeURIComponent(m.name)}` });
+    grid.set({ id: idOf(m), cells, fresh, created: m.creationTimestamp, href: objectHref(type, m.namespace, m.name) });
   };
 }
 

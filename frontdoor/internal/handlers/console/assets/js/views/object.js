@@ -2,17 +2,20 @@
 import { h, note, ask, age, table } from '../dom.js';
 import { diffView } from '../diff.js';
 import { shown } from '../yaml.js';
-import { getJSON, listPath, may, objectPath, request, streamLines, watch } from '../api.js';
+import { getJSON, listPath, may, objectPath, path, request, streamLines, watch } from '../api.js';
+import { listHref } from '../types.js';
 
 // revisions bounds how many states of the object the page keeps.
 const revisions = 50;
 
 export async function objectView(view, type, namespace, name) {
   const { main, signal } = view;
-  const path = objectPath(type, namespace, name);
-  const o = { type, namespace, name, path, signal, seen: [], said: h('div'), body: h('div', { role: 'tabpanel', id: 'panel' }) };
+  const o = { type, namespace, name, path: objectPath(type, namespace, name), signal, seen: [], said: h('div'), body: h('div', { role: 'tabpanel', id: 'panel' }) };
   o.body.style.cssText = 'display:flex;flex-direction:column;flex:1;min-height:0';
-  remember(o, await getJSON(path, { signal }));
+  const object = await getJSON(o.path, { signal });
+  const { metadata } = object;
+  if (metadata?.name !== name || (metadata.namespace ?? '') !== namespace) throw new Error('The server returned another object.');
+  remember(o, object);
   const tabs = [['YAML', yamlTab], ['Managed fields', fieldsTab], ['Events', eventsTab], ['History', historyTab]];
   if (type.resource === 'pods') tabs.push(['Log', logTab]);
   let current = new AbortController();
@@ -31,7 +34,7 @@ export async function objectView(view, type, namespace, name) {
   const remove = h('button', { type: 'button', class: 'danger', disabled: true, onclick: () => deleteObject(o) }, 'Delete');
   may('delete', type, namespace, name).then((allowed) => { remove.disabled = !allowed; }, () => {});
   main.replaceChildren(
-    h('div', { class: 'bar' }, h('h1', {}, h('a', { href: `#/r/${type.group || 'core'}/${type.version}/${type.resource}${namespace ? `?ns=${encodeURIComponent(namespace)}` : ''}` }, type.kind), ' ', namespace && `${namespace}/`, name), h('span', { class: 'space' }), remove),
+    h('div', { class: 'bar' }, h('h1', {}, h('a', { href: listHref(type, namespace) }, type.kind), ' ', namespace && `${namespace}/`, name), h('span', { class: 'space' }), remove),
     o.said, bar, o.body);
   follow(o);
   await open(bar.firstChild, yamlTab);
@@ -136,8 +139,8 @@ function paths(set, prefix = '') {
   const out = [];
   for (const [key, below] of Object.entries(set)) {
     if (key === '.') { out.push(prefix); continue; }
-    const path = prefix + (key.startsWith('f:') ? `.${key.slice(2)}` : `[${key.slice(2)}]`);
-    if (Object.keys(below).length) out.push(...paths(below, path)); else out.push(path);
+    const field = prefix + (key.startsWith('f:') ? `.${key.slice(2)}` : `[${key.slice(2)}]`);
+    if (Object.keys(below).length) out.push(...paths(below, field)); else out.push(field);
   }
   return out.sort();
 }
@@ -145,7 +148,7 @@ function paths(set, prefix = '') {
 async function eventsTab(o) {
   const { uid } = o.seen[0].object.metadata;
   const q = new URLSearchParams({ fieldSelector: `involvedObject.uid=${uid}`, limit: 500 });
-  const list = await getJSON(`/api/v1${o.namespace ? `/namespaces/${encodeURIComponent(o.namespace)}` : ''}/events?${q}`, { signal: o.tab });
+  const list = await getJSON(`${path('api', 'v1', ...(o.namespace ? ['namespaces', o.namespace] : []), 'events')}?${q}`, { signal: o.tab });
   const last = (e) => e.lastTimestamp || e.series?.lastObservedTime || e.eventTime || e.metadata.creationTimestamp;
   o.body.replaceChildren(table('Events', [
     ['Last', (e) => age(last(e))], ['Type', (e) => h('span', { class: e.type === 'Warning' ? 'warn' : '' }, e.type)], ['Reason', (e) => e.reason],
@@ -215,7 +218,7 @@ async function logTab(o) {
     out.replaceChildren();
     const signal = AbortSignal.any([o.tab, reading.signal]);
     try {
-      for await (const line of streamLines(`${o.path}/log?${new URLSearchParams({ container: container.value, follow: 'true', tailLines: '1000' })}`, signal)) {
+      for await (const line of streamLines(`${objectPath(o.type, o.namespace, o.name, 'log')}?${new URLSearchParams({ container: container.value, follow: 'true', tailLines: '1000' })}`, signal)) {
         out.append(`${line}\n`);
         while (out.childNodes.length > 5000) out.firstChild.remove();
       }
@@ -235,7 +238,7 @@ async function deleteObject(o) {
   if (!answer) return;
   const { uid } = o.seen[0].object.metadata;
   try {
-    await request(`${o.path}`, { method: 'DELETE', type: 'application/json', body: JSON.stringify({ kind: 'DeleteOptions', apiVersion: 'v1', propagationPolicy: answer, preconditions: { uid } }), signal: o.signal });
+    await request(o.path, { method: 'DELETE', type: 'application/json', body: JSON.stringify({ kind: 'DeleteOptions', apiVersion: 'v1', propagationPolicy: answer, preconditions: { uid } }), signal: o.signal });
     o.said.replaceChildren(note('Deleted, or waiting for its finalizers.'));
   } catch (err) {
     o.said.replaceChildren(note(err.message, 'bad'));

@@ -1,6 +1,6 @@
 // Watches in progress at all front doors.
 import { h, note, age, bytes, table, ask } from '../dom.js';
-import { getJSON, request } from '../api.js';
+import { getJSON, path, request } from '../api.js';
 
 const pace = 3000;
 
@@ -10,7 +10,7 @@ export async function watchesView({ main, signal }) {
   const close = async (w) => {
     if (!await ask('Close this watch?', h('p', {}, `${w.user} follows ${w.resource}. The client may watch again.`), ['Cancel', ''], ['Close the watch', 'yes', 'danger'])) return;
     try {
-      await request(`/debug/portico/v1/watches/${encodeURIComponent(w.id)}`, { method: 'DELETE', signal });
+      await request(path('debug', 'portico', 'v1', 'watches', w.id), { method: 'DELETE', signal });
       said.replaceChildren(note('Closed.'));
       await update();
     } catch (err) {
