@@ -58,3 +58,58 @@ func TestVerify(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsLeft: the beginning of a log may be missing, which is said, unless it is expected; its head may not.
+func TestWhatIsLeft(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "audit.log")
+	rotated := filepath.Join(dir, "audit-2026-11-28T13-00-00.000.log")
+	head, err := auditchain.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	var links []string
+	for i := range 6 {
+		if err := head.Chain(fmt.Appendf(nil, `{"n":%d}`, i), func(line []byte) error {
+			lines = append(lines, string(line)+"\n")
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		links = append(links, head.Link().String())
+	}
+	write := func(path string, lines []string) {
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(status int, says string, args ...string) {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if got := auditlog.Main(append([]string{"verify"}, args...), &out, &errs); got != status || !strings.Contains(out.String()+errs.String(), says) {
+			t.Errorf("%q: status %d, want %d with %q\n%s%s", args, got, status, says, out.String(), errs.String())
+		}
+	}
+	write(rotated, lines[2:4])
+	write(path, lines[4:])
+	run(0, "warning: the log begins at line 3, link: "+links[2], path, rotated)
+	run(0, "warning", "--expect-first", links[2], path, rotated)
+	run(0, "warning", "--expect-first", links[3], path, rotated)
+	run(1, "does not begin with line 2", "--expect-first", links[1], path, rotated)
+	run(1, "does not begin with line 3", "--expect-first", "3"+links[3][1:], path, rotated)
+	run(2, "--expect-first", "--expect-first", "3", path, rotated)
+	run(1, "lines at the end are missing", rotated)
+	edited := strings.Replace(lines[2], `"n":2`, `"n":9`, 1)
+	write(rotated, []string{edited, lines[3]})
+	run(1, "line 3 was edited", path, rotated)
+	write(rotated, lines[2:4])
+	for _, gone := range []string{path + ".head", path} {
+		if err := os.Remove(gone); err != nil {
+			t.Fatal(err)
+		}
+		run(1, "no .head file found", rotated)
+	}
+	run(1, "lines at the end are missing", "--expect", links[5], rotated)
+	run(0, "problems: 0", "--expect", links[3], rotated)
+}

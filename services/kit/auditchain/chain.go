@@ -1,5 +1,5 @@
-// Package auditchain makes the lines of an audit log a chain: each line ends with its number and a
-// hash of itself and all lines before it, so that a line that was edited, removed or moved is found. With
+// Package auditchain makes the lines of an audit log a chain: each line ends with the hash of the line before it, its
+// number and a hash of itself and all lines before it, so that a line that was edited, removed or moved is found. With
 // a key, only those who have it can compute the hashes. The chain goes on when files rotate and when the
 // process starts again.
 package auditchain

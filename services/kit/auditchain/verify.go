@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -29,14 +30,18 @@ func (p Problem) String() string { return fmt.Sprintf("%s:%d: %s", p.File, p.Lin
 type Report struct {
 	Lines       int
 	First, Last Link
-	Problems    []Problem
+	// Unproven means that the first line cannot be verified: it is of an earlier release, and the line before it is not
+	// among the files.
+	Unproven bool
+	Problems []Problem
 }
 
 // checker verifies lines in their order.
 type checker struct {
 	Report
-	key   Key
-	begun bool
+	key    Key
+	begun  bool
+	proven bool // the last line has the hash of the one before it
 }
 
 // Verify verifies the lines of files, rotated and compressed ones included, in the order of their numbers. The
@@ -95,12 +100,13 @@ func (c *checker) line(chained []byte) string {
 	if err != nil {
 		return "the line was edited or is incomplete: " + err.Error()
 	}
-	before := c.Last
-	c.Last = link
+	before, proven := c.Last, c.proven || !c.begun
+	sum, follows, ok := proof(line)
+	c.Last, c.proven = link, ok
 	if !c.begun {
 		c.begun, c.First = true, link
 		if link.N > 1 { // its predecessor is not here
-			return ""
+			return c.first(line, link, sum)
 		}
 	}
 	switch {
@@ -110,8 +116,18 @@ func (c *checker) line(chained []byte) string {
 		return fmt.Sprintf("line %d follows line %d: lines were moved or repeated, or another chain begins", link.N, before.N)
 	case before.Next(c.key, line) != link:
 		return fmt.Sprintf("line %d or the previous one was edited, or another key was used", link.N)
+	case follows && !proven:
+		return fmt.Sprintf("line %d was edited: it lacks the hash of the line before it", before.N)
 	}
 	return ""
+}
+
+// first returns what is wrong with the first line, whose predecessor had the hash before.
+func (c *checker) first(line []byte, link Link, before [sha256.Size]byte) string {
+	if c.Unproven = !c.proven; c.Unproven || (Link{link.N - 1, before}).Next(c.key, line) == link {
+		return ""
+	}
+	return fmt.Sprintf("line %d was edited, or another key was used", link.N)
 }
 
 // lines calls visit with the lines of a file.

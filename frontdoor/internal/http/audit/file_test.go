@@ -119,7 +119,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	under := opened.(*lines)
-	disk := &shrinking{under.WriteCloser.(*os.File), 250}
+	disk := &shrinking{under.WriteCloser.(*os.File), 400}
 	under.WriteCloser = disk
 	file, err := s.chained(opened, prometheus.NewRegistry())
 	if err != nil {
