@@ -124,12 +124,19 @@ func faults() map[string]struct {
 		of   fault
 		says string
 	}{
-		"dead":                   {at(gone), ""},
-		"mute":                   {at(mute), ""},
-		"no such name":           {at(func(*testing.T) string { return "nobody.invalid:1" }), "available"},
-		"slow":                   {faultyGRPC(silent), "in time"},
-		"huge":                   {faultyGRPC(returning(`"` + strings.Repeat("a", 9<<20) + `"`)), "more than max"},
-		"large":                  {faultyGRPC(returning(`{"a":"` + strings.Repeat("a", 4<<20) + `"}`)), "at most"},
+		"dead":         {at(gone), ""},
+		"mute":         {at(mute), ""},
+		"no such name": {at(func(*testing.T) string { return "nobody.invalid:1" }), "available"},
+		"slow":         {faultyGRPC(silent), "in time"},
+		"huge":         {faultyGRPC(returning(`"` + strings.Repeat("a", 9<<20) + `"`)), "larger than max"},
+		"large":        {faultyGRPC(returning(`{"a":"` + strings.Repeat("a", 4<<20) + `"}`)), "larger than max"},
+		"many causes":  {faultyGRPC(failing(&services.Status{Code: 403, Details: &services.StatusDetails{Causes: make([]services.StatusCause, 200_000)}})), "RST_STREAM"},
+		"many timings": {faultyGRPC(func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error) {
+			return services.AdmissionResponse{Timings: make([]services.Timing, 100_000)}, nil
+		}), "more than 20000 fields"},
+		"many warnings": {faultyGRPC(func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error) {
+			return services.AdmissionResponse{Warnings: make([]string, 200_000)}, nil
+		}), "more than 20000 fields"},
 		"no JSON":                {faultyGRPC(returning("{")), "no object"},
 		"no object":              {faultyGRPC(returning("[]")), "no object"},
 		"another object":         {faultyGRPC(returning(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"other","namespace":"here","uid":"u"}}`)), "another object"},

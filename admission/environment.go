@@ -115,7 +115,7 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 func delegates(m *mirrors, e plugin.Environment, clients *remote.Clients, own certificate) (*delegate.Registry, error) {
 	file, _ := m.node.Flags.GetString(servicesFile)
 	registry, err := delegate.NewRegistry(delegate.Config{File: file, Store: e.Store, Clients: clients, Services: webhooks.Locator(m.node, m.store), Certificate: own.orProcess(m.node),
-		Expressions: e.Expressions, Vocabulary: e.Vocabulary, Log: e.Log})
+		Expressions: e.Expressions, Vocabulary: e.Vocabulary, Ledger: m.node.Ledger, Log: e.Log})
 	if err != nil {
 		return nil, run.Usagef("--%s: %v", servicesFile, err)
 	}

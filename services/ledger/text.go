@@ -22,7 +22,7 @@ type Text struct {
 // ExcessError is the error of a text that exceeds a bound.
 type ExcessError struct {
 	Text  Text
-	What  string // "bytes", "values" or "levels of nesting"
+	What  string // such as "bytes"
 	Limit int64
 }
 
@@ -32,7 +32,7 @@ func (e *ExcessError) Error() string {
 }
 
 // What is bounded.
-const bytesOf, valuesOf, levels = "bytes", "values", "levels of nesting"
+const bytesOf, valuesOf, fieldsOf, levels = "bytes", "values", "fields", "levels of nesting"
 
 // Check returns what decoding a JSON text takes, in bytes. The error is an ExcessError if the text must
 // not be decoded. It allocates nothing, and the text may be invalid.

@@ -21,6 +21,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/admissionservice"
 	"github.com/portico-platform/portico/services/kit/cel"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/locate"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/services/webhook"
@@ -40,7 +41,9 @@ type Config struct {
 	Certificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 	Expressions *cel.Engine
 	Vocabulary  vocabulary.Vocabulary
-	Log         *slog.Logger
+	// Ledger counts the responses of services; nil counts nothing.
+	Ledger *ledger.Ledger
+	Log    *slog.Logger
 }
 
 // Registry keeps the active services: those of objects and those of the file.
@@ -229,7 +232,8 @@ func (g *Registry) start(d *Declared) *Service {
 	s.tally = &tally{}
 	s.pool = replicas.NewPool(replicas.Config{Name: d.Name, Protocol: d.Spec.Protocol, Endpoint: d.Spec.Endpoint, Trust: d.Spec.Trust,
 		Batch: d.Spec.Batch, Batched: func(requests int) { g.metrics.batches.WithLabelValues(d.Name).Observe(float64(requests)) },
-		Clients: g.config.Clients, Services: g.config.Services, Certificate: g.config.Certificate, Vocabulary: g.config.Vocabulary, Log: g.config.Log})
+		Clients: g.config.Clients, Services: g.config.Services, Certificate: g.config.Certificate, Vocabulary: g.config.Vocabulary,
+		Ledger: g.config.Ledger, Log: g.config.Log})
 	return s
 }
 

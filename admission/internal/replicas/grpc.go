@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/run/breaker"
 	"github.com/portico-platform/portico/services/kit/tracing"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/locate"
 	"github.com/portico-platform/portico/services/rpc"
 	"github.com/portico-platform/portico/services/rpc/window"
@@ -32,6 +34,8 @@ const (
 	lookEvery    = 500 * time.Millisecond
 	retryEvery   = 500 * time.Millisecond
 	resolveIn    = 5 * time.Second
+	// maxTrailer bounds what a service sends beside its response: the Status of a refusal.
+	maxTrailer = 64 << 10
 )
 
 // healthy is the gRPC service config: a connection is ready if the health service of the
@@ -149,7 +153,7 @@ func (p *Pool) dial(address, serverName string) (target, error) {
 		grpc.WithTransportCredentials(secured),
 		grpc.WithDefaultServiceConfig(healthy),
 		grpc.WithIdleTimeout(0),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxBytes)),
+		grpc.WithMaxHeaderListSize(maxTrailer),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 5 * time.Second}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second},
@@ -161,7 +165,7 @@ func (p *Pool) dial(address, serverName string) (target, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	conn.Connect()
 	go watch.Watch(ctx, conn)
-	over := tracing.Conn(watch.Conn(conn))
+	over := bounded{tracing.Conn(watch.Conn(conn)), ledger.Account{Ledger: p.config.Ledger, Owner: ledger.Owner{Kind: ledger.AdmissionService, Name: p.config.Name}}}
 	t := &grpcTarget{conn: conn, cancel: cancel, client: rpc.NewAdmission(over), name: p.config.Name}
 	if p.config.Batch != nil {
 		t.batch(rpc.NewAdmissionBatch(over), p.config)
@@ -216,6 +220,8 @@ func answerOf(name string, r services.AdmissionRequest, result services.Admissio
 	}
 	status := services.AsStatus(result.Err)
 	switch {
+	case errors.As(result.Err, new(*ledger.FullError)):
+		return Answer{}, fmt.Errorf("%w: %w", ErrBusy, result.Err)
 	case status.Code == http.StatusGatewayTimeout: // who notices first is a matter of chance
 		return Answer{}, services.Timeout("it has not responded in time")
 	case status.Code >= http.StatusInternalServerError:

@@ -19,14 +19,13 @@ import (
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/admissionservice"
 	"github.com/portico-platform/portico/services/deadline"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/locate"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/services/webhook"
 )
 
 const (
-	// maxBytes bounds an answer, as that of a webhook.
-	maxBytes = 8 << 20
 	// maxInFlight bounds the calls of one service at a time.
 	maxInFlight = 256
 	// startFor is how long calls wait for the first connection.
@@ -48,6 +47,8 @@ type Config struct {
 	Batched func(requests int)
 	// Clients say which addresses may be reached.
 	Clients *webhook.Clients
+	// Ledger counts the responses of the service; nil counts nothing.
+	Ledger *ledger.Ledger
 	// Services find the replicas of a Service of the cluster.
 	Services locate.Locator
 	// Certificate is that of the process; nil if it has none. It is the only credential

@@ -13,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/jsonpatch"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/webhook"
 )
 
@@ -92,6 +93,8 @@ func (t *webhookTarget) failure(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return services.Timeout("it has not responded in time")
+	case errors.As(err, new(*ledger.FullError)):
+		return fmt.Errorf("%w: %w", ErrBusy, err)
 	case errors.As(err, &network), errors.As(err, &status) && status.Code >= http.StatusBadGateway && status.Code <= http.StatusGatewayTimeout:
 		return services.Unavailable("%v", err)
 	}
