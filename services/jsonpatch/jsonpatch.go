@@ -15,6 +15,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/limit"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -104,6 +105,9 @@ func Decode(patch []byte) (Patch, error) {
 	if len(patch) > MaxBytes {
 		return Patch{}, limit.Exceeded(limit.Patch, services.TooLarge("The allowed maximum size of a JSON patch is %d bytes, got %d", MaxBytes, len(patch)))
 	}
+	if _, err := ledger.Body.Check(patch); err != nil {
+		return Patch{}, limit.Exceeded(limit.Patch, services.TooLarge("the JSON patch: %v", err))
+	}
 	operations, err := jsonpatch.DecodePatch(patch)
 	return Patch{operations}, err
 }
@@ -140,6 +144,9 @@ func (p Patch) Apply(ctx context.Context, object []byte) ([]byte, error) {
 			return nil, limit.Exceeded(limit.Patched, services.TooLarge("The allowed maximum size of a patched object is %d bytes, got %d", MaxBytes, len(object)))
 		}
 		operations = operations[batch:]
+	}
+	if _, err := ledger.Body.Check(object); err != nil {
+		return nil, limit.Exceeded(limit.Patched, services.TooLarge("the patched object: %v", err))
 	}
 	if err := tree.CheckDepth(object); err != nil {
 		return nil, limit.Deep(err, Unprocessable(fmt.Sprintf("the patched object %v", err)))

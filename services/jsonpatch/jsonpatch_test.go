@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime"
 	"strconv"
 	"strings"
@@ -60,6 +61,24 @@ func TestLimits(t *testing.T) {
 }
 
 // TestDecode: a patch is decoded without a look at its operations, and the error is that of the decoder.
+// TestManyValues: neither a patch nor the patched object has more values than a body may have, however the patch makes
+// them.
+func TestManyValues(t *testing.T) {
+	many := "[" + strings.Repeat("{},", 260_000) + "{}]"
+	half := "[" + strings.Repeat("{},", 160_000) + "{}]"
+	for what, c := range map[string]struct{ object, patch string }{
+		"value":      {`{}`, `[{"op":"add","path":"/a","value":` + many + `}]`},
+		"operations": {`{}`, many},
+		"copy":       {`{"a":` + half + `}`, `[{"op":"copy","from":"/a","path":"/b"}]`},
+		"both":       {`{"a":` + half + `}`, `[{"op":"add","path":"/b","value":` + half + `}]`},
+	} {
+		_, err := Apply(t.Context(), []byte(c.object), []byte(c.patch))
+		if s := services.AsStatus(err); s == nil || s.Code != http.StatusRequestEntityTooLarge || !strings.Contains(s.Message, "values") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 func TestDecode(t *testing.T) {
 	for patch, empty := range map[string]bool{`null`: true, ` [ ] `: true, `[{"op":"other"}]`: false, `[null]`: false} {
 		if decoded, err := Decode([]byte(patch)); err != nil || decoded.Empty() != empty {

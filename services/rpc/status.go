@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -10,7 +9,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/ledger"
 	pb "github.com/portico-platform/portico/services/rpc/porticov1"
 )
 
@@ -28,10 +26,6 @@ func errorOut(err error) error {
 // errorIn returns the error for a gRPC error: the Status of the implementation, or else one about the
 // transport. If the caller's context has ended, it is the context's error, as in a direct call.
 func errorIn(ctx context.Context, peer string, err error) error {
-	var full *ledger.FullError
-	if errors.As(err, &full) {
-		return full // of this process, which did not decode the response
-	}
 	s := status.Convert(err)
 	for _, detail := range s.Details() {
 		if m, ok := detail.(*pb.Status); ok {

@@ -5,13 +5,17 @@ import (
 	"fmt"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
 	protobuf "google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 
+	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/ledger"
+	pb "github.com/portico-platform/portico/services/rpc/porticov1"
 )
 
 const (
@@ -38,10 +42,16 @@ func (b bounded) Invoke(ctx context.Context, method string, args, reply any, opt
 	defer hold.Release()
 	codec := &weighing{CodecV2: encoding.GetCodecV2(proto.Name), pays: b.pays, hold: &hold}
 	err := b.ClientConnInterface.Invoke(ctx, method, args, reply, append(options, grpc.ForceCodecV2(codec), grpc.MaxCallRecvMsgSize(int(most)))...)
-	if codec.full != nil {
-		return codec.full
+	if codec.full == nil {
+		return err
 	}
-	return err
+	refused := services.AsStatus(codec.full) // a refusal, whatever the failure policy is: nobody may get past the service by keeping it busy
+	detailed, err := status.New(codes.ResourceExhausted, refused.Message).WithDetails(
+		&pb.Status{Code: refused.Code, Reason: refused.Reason, Message: refused.Message, Details: &pb.StatusDetails{RetryAfterSeconds: refused.Details.RetryAfterSeconds}})
+	if err != nil {
+		return err
+	}
+	return detailed.Err()
 }
 
 // weighing decodes the response of one call.

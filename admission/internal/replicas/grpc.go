@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -220,8 +219,6 @@ func answerOf(name string, r services.AdmissionRequest, result services.Admissio
 	}
 	status := services.AsStatus(result.Err)
 	switch {
-	case errors.As(result.Err, new(*ledger.FullError)):
-		return Answer{}, fmt.Errorf("%w: %w", ErrBusy, result.Err)
 	case status.Code == http.StatusGatewayTimeout: // who notices first is a matter of chance
 		return Answer{}, services.Timeout("it has not responded in time")
 	case status.Code >= http.StatusInternalServerError:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/jsonpatch"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -52,6 +53,9 @@ func checkObject(r services.AdmissionRequest, object []byte) error {
 	}
 	if len(object) > jsonpatch.MaxBytes {
 		return fmt.Errorf("it returned an object of %d bytes; at most %d are allowed", len(object), jsonpatch.MaxBytes)
+	}
+	if _, err := ledger.Body.Check(object); err != nil {
+		return fmt.Errorf("it returned an object that is too large: %w", err)
 	}
 	var before, after identity
 	if err := json.Unmarshal(r.Object, &before); err != nil {

@@ -314,7 +314,7 @@ func (w *writeRequest) showOld(stored []byte) ([]byte, error) {
 }
 
 // encoded returns an object with its JSON. It returns Invalid (422) for an object that is
-// nested too deeply.
+// nested too deeply, and RequestEntityTooLarge (413) for one with too many values.
 func (w *writeRequest) encoded(object map[string]any) (admitted, error) {
 	raw, err := tree.EncodeNew(object)
 	var deep tree.DepthError
@@ -322,6 +322,9 @@ func (w *writeRequest) encoded(object map[string]any) (admitted, error) {
 		name := tree.Text(object, "metadata", "name")
 		err = limit.Exceeded(limit.Depth, services.Invalid(w.req.Type.Group, w.req.Type.Kind, name, []services.StatusCause{{Reason: services.CauseInvalid,
 			Message: "Invalid value: the object " + deep.Error()}}))
+	}
+	if err == nil {
+		err = request.CheckStored(raw)
 	}
 	return admitted{tree: object, json: raw}, err
 }

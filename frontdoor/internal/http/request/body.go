@@ -48,6 +48,13 @@ func weight(body []byte, media string) (int64, error) {
 	return n, err
 }
 
+// CheckStored returns RequestEntityTooLarge (413) for an object, as JSON, that may not be stored: patches could make
+// one with more values than the body of any request, for all who read it.
+func CheckStored(object []byte) error {
+	_, err := weight(object, "")
+	return err
+}
+
 // Receive reads the body of a request that may have one, for ReadBody to return. The
 // buffer is charged to the user's share as it grows, so that announcing a large body
 // costs nothing; so are a long URL and long headers, and the selectors in them. The memory is
