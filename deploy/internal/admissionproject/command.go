@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/deploy/internal/plain"
 )
 
 const manual = `portico admission creates admission services.
@@ -31,10 +33,10 @@ func Main(args []string, out, errs io.Writer) int {
 	case err == nil:
 		return 0
 	case errors.Is(err, errUsage):
-		fmt.Fprintf(errs, "portico admission: %v (see portico admission --help)\n", err)
+		plain.Fprintf(errs, "portico admission: %v (see portico admission --help)\n", err)
 		return 2
 	default:
-		fmt.Fprintf(errs, "portico admission: %v\n", err)
+		plain.Fprintf(errs, "portico admission: %v\n", err)
 		return 1
 	}
 }

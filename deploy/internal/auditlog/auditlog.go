@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/deploy/internal/plain"
 	"github.com/portico-platform/portico/services/kit/auditchain"
 )
 
@@ -49,7 +50,7 @@ func Main(args []string, out, errs io.Writer) int {
 		if errors.Is(err, pflag.ErrHelp) {
 			return passed
 		}
-		_, _ = fmt.Fprintln(errs, err)
+		_, _ = plain.Fprintf(errs, "%v\n", err)
 		return misused
 	}
 	if flags.NArg() < 2 || flags.Arg(0) != "verify" {
@@ -59,7 +60,7 @@ func Main(args []string, out, errs io.Writer) int {
 	whole, err := verify(flags.Args()[1:], *keyFile, limits, out)
 	switch {
 	case err != nil:
-		_, _ = fmt.Fprintln(errs, err)
+		_, _ = plain.Fprintf(errs, "%v\n", err)
 		return misused
 	case !whole:
 		return failed
@@ -93,15 +94,15 @@ func verify(paths []string, keyFile string, expected limits, out io.Writer) (boo
 	}
 	for i, p := range r.Problems {
 		if i == maxShown {
-			_, _ = fmt.Fprintf(out, "and %d more\n", len(r.Problems)-maxShown)
+			_, _ = plain.Fprintf(out, "and %d more\n", len(r.Problems)-maxShown)
 			break
 		}
-		_, _ = fmt.Fprintln(out, p)
+		_, _ = plain.Fprintf(out, "%s\n", p)
 	}
 	whole := len(r.Problems) == 0
 	for _, link := range least {
 		if r.Last.N < link.N || r.Last.N == link.N && r.Last != link {
-			_, _ = fmt.Fprintf(out, "the log ends with line %d, but line %d was written: lines at the end are missing\n", r.Last.N, link.N)
+			_, _ = plain.Fprintf(out, "the log ends with line %d, but line %d was written: lines at the end are missing\n", r.Last.N, link.N)
 			whole = false
 		}
 	}
@@ -110,7 +111,7 @@ func verify(paths []string, keyFile string, expected limits, out io.Writer) (boo
 		whole = false
 	}
 	whole = begins(r, first, out) && whole
-	_, _ = fmt.Fprintf(out, "%d lines, from %d to %d, problems: %d, link: %s\n", r.Lines, r.First.N, r.Last.N, len(r.Problems), r.Last)
+	_, _ = plain.Fprintf(out, "%d lines, from %d to %d, problems: %d, link: %s\n", r.Lines, r.First.N, r.Last.N, len(r.Problems), r.Last)
 	return whole, nil
 }
 
@@ -132,15 +133,15 @@ func (l limits) firstLink() (*auditchain.Link, error) {
 // begins prints where the log begins, if that is not line 1, and reports whether it begins as expected.
 func begins(r auditchain.Report, first *auditchain.Link, out io.Writer) bool {
 	if r.First.N > 1 {
-		_, _ = fmt.Fprintf(out, "warning: the log begins at line %d, link: %s\n", r.First.N, r.First)
+		_, _ = plain.Fprintf(out, "warning: the log begins at line %d, link: %s\n", r.First.N, r.First)
 	}
 	if r.Unproven {
-		_, _ = fmt.Fprintf(out, "warning: line %d cannot be verified without the line before it, because an earlier release wrote it\n", r.First.N)
+		_, _ = plain.Fprintf(out, "warning: line %d cannot be verified without the line before it, because an earlier release wrote it\n", r.First.N)
 	}
 	if first == nil || r.First.N < first.N || r.First == *first {
 		return true
 	}
-	_, _ = fmt.Fprintf(out, "the log does not begin with line %d or before: lines at the beginning are missing or were exchanged\n", first.N)
+	_, _ = plain.Fprintf(out, "the log does not begin with line %d or before: lines at the beginning are missing or were exchanged\n", first.N)
 	return false
 }
 

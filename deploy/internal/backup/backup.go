@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/deploy/internal/plain"
 	"github.com/portico-platform/portico/deploy/internal/progress"
 )
 
@@ -47,10 +48,10 @@ func Main(ctx context.Context, args []string, out, errs io.Writer) int {
 	case err == nil:
 		return 0
 	case errors.Is(err, errUsage):
-		fmt.Fprintf(errs, "portico %s: %v (see portico %s --help)\n", args[0], err, args[0])
+		plain.Fprintf(errs, "portico %s: %v (see portico %s --help)\n", args[0], err, args[0])
 		return 2
 	default:
-		fmt.Fprintf(errs, "portico %s: %v\n", args[0], err)
+		plain.Fprintf(errs, "portico %s: %v\n", args[0], err)
 		return 1
 	}
 }

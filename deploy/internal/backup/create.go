@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/portico-platform/portico/deploy/internal/home"
+	"github.com/portico-platform/portico/deploy/internal/plain"
 	"github.com/portico-platform/portico/services/kit/etcd"
 )
 
@@ -43,7 +44,7 @@ func createFlags(flags *pflag.FlagSet) action {
 		}); err != nil {
 			return err
 		}
-		if _, err = fmt.Fprintf(s.out, "saved %s in %s\n", made, folder); err != nil || *keep == 0 {
+		if _, err = plain.Fprintf(s.out, "saved %s in %s\n", made, folder); err != nil || *keep == 0 {
 			return err
 		}
 		return removeOld(in, *keep, s.out)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/portico-platform/portico/deploy/internal/plain"
 )
 
 // datedName is the layout of the name of a backup that is named by its time: such names sort by time,
@@ -33,7 +35,7 @@ func removeOld(folder string, keep int, said io.Writer) error {
 		if err := removeBackup(folder, name); err != nil {
 			return fmt.Errorf("the new backup is made, but an old one could not be removed: %w", err)
 		}
-		fmt.Fprintf(said, "removed the old %s\n", filepath.Join(folder, name))
+		plain.Fprintf(said, "removed the old %s\n", filepath.Join(folder, name))
 	}
 	return nil
 }

@@ -18,6 +18,8 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.uber.org/zap"
+
+	"github.com/portico-platform/portico/deploy/internal/plain"
 )
 
 const (
@@ -126,13 +128,13 @@ func (r *restoration) run(ctx context.Context, folder string, m *manifest, s str
 			others = append(others, "--override="+other.name)
 		}
 	}
-	fmt.Fprintf(s.out, "restored %s, revision %d of %s: %s, in %s; it goes on after revision %d\n",
+	plain.Fprintf(s.out, "restored %s, revision %d of %s: %s, in %s; it goes on after revision %d\n",
 		what, d.Revision, m.Created.Format(time.RFC3339), d.contents, r.dataDir+r.etcdDir, g.revision)
 	if len(m.Without) > 0 {
-		fmt.Fprintf(s.out, "the backup is without %s, which another etcd stored\n", strings.Join(m.Without, ", "))
+		plain.Fprintf(s.out, "the backup is without %s, which another etcd stored\n", strings.Join(m.Without, ", "))
 	}
 	if len(others) > 0 {
-		fmt.Fprintf(s.out, "the backup also has other etcds, which are restored on their own: %s\n", strings.Join(others, ", "))
+		plain.Fprintf(s.out, "the backup also has other etcds, which are restored on their own: %s\n", strings.Join(others, ", "))
 	}
 	return nil
 }

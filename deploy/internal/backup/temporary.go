@@ -11,6 +11,8 @@ import (
 	"regexp"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+
+	"github.com/portico-platform/portico/deploy/internal/plain"
 )
 
 // lockName is the file of a temporary folder that its process holds locked: a folder with one that is
@@ -113,14 +115,14 @@ func clearLeftovers(folder string, said io.Writer) {
 		path := filepath.Join(parent, entry.Name())
 		switch removed, err := clearLeftover(path); {
 		case removed:
-			fmt.Fprintf(said, "removed %s, which an interrupted run has left\n", path)
+			plain.Fprintf(said, "removed %s, which an interrupted run has left\n", path)
 		case errors.Is(err, fileutil.ErrLocked): // another process fills it
 		case errors.Is(err, fs.ErrNotExist):
 			if there, _ := exists(path); there && name[1] == filepath.Base(folder) {
-				fmt.Fprintf(said, "%s may be left of an interrupted run: if none runs, remove it\n", path)
+				plain.Fprintf(said, "%s may be left of an interrupted run: if none runs, remove it\n", path)
 			}
 		default:
-			fmt.Fprintf(said, "%s is left of an interrupted run and could not be removed: %v\n", path, err)
+			plain.Fprintf(said, "%s is left of an interrupted run and could not be removed: %v\n", path, err)
 		}
 	}
 }

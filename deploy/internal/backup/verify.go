@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/deploy/internal/plain"
 	"github.com/portico-platform/portico/deploy/internal/progress"
 )
 
@@ -25,13 +26,13 @@ func verifyFlags(*pflag.FlagSet) action {
 		}
 		for _, d := range m.databases() {
 			if d.name != "" {
-				fmt.Fprintf(s.out, "etcd %s:\n", d.name)
+				plain.Fprintf(s.out, "etcd %s:\n", d.name)
 			}
 			for _, name := range slices.Sorted(maps.Keys(d.Objects)) {
-				fmt.Fprintf(s.out, "%8d %s\n", d.Objects[name], name)
+				plain.Fprintf(s.out, "%8d %s\n", d.Objects[name], name)
 			}
 		}
-		_, err = fmt.Fprintf(s.out, "%s is whole: %s\n", folder, m)
+		_, err = plain.Fprintf(s.out, "%s is whole: %s\n", folder, m)
 		return err
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/portico-platform/portico/deploy/internal/plain"
 	"github.com/portico-platform/portico/services/kit/etcd"
 )
 
@@ -89,10 +90,10 @@ func Main(ctx context.Context, args []string, out, errs io.Writer) int {
 	err := e.command(ctx, args, out)
 	switch {
 	case errors.Is(err, errUsage):
-		fmt.Fprintf(errs, "portico doctor: %v (see portico doctor --help)\n", err)
+		plain.Fprintf(errs, "portico doctor: %v (see portico doctor --help)\n", err)
 		return 2
 	case err != nil:
-		fmt.Fprintf(errs, "portico doctor: %v\n", err)
+		plain.Fprintf(errs, "portico doctor: %v\n", err)
 		return 1
 	case e.worst() == Fail:
 		return 1
@@ -162,11 +163,11 @@ func (e *examination) print(out io.Writer, form string) error {
 	counts := map[Status]int{}
 	for _, f := range e.findings {
 		counts[f.Status]++
-		fmt.Fprintf(out, "%-4s  %-14s %s: %s\n", f.Status, f.Check, f.Subject, f.Found)
+		plain.Fprintf(out, "%-4s  %-14s %s: %s\n", f.Status, f.Check, f.Subject, f.Found)
 		if f.Advice != "" {
-			fmt.Fprintf(out, "      %-14s -> %s\n", "", f.Advice)
+			plain.Fprintf(out, "      %-14s -> %s\n", "", f.Advice)
 		}
 	}
-	_, err := fmt.Fprintf(out, "%d OK, %d WARN, %d FAIL\n", counts[OK], counts[Warn], counts[Fail])
+	_, err := plain.Fprintf(out, "%d OK, %d WARN, %d FAIL\n", counts[OK], counts[Warn], counts[Fail])
 	return err
 }

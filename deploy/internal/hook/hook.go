@@ -11,6 +11,8 @@ import (
 	"io"
 
 	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/deploy/internal/plain"
 )
 
 const manual = `portico hook runs the hooks of the Helm chart.
@@ -31,10 +33,10 @@ func Main(ctx context.Context, args []string, out, errs io.Writer) int {
 	case err == nil:
 		return 0
 	case errors.Is(err, errUsage):
-		fmt.Fprintf(errs, "portico hook: %v (see portico hook --help)\n", err)
+		plain.Fprintf(errs, "portico hook: %v (see portico hook --help)\n", err)
 		return 2
 	default:
-		fmt.Fprintf(errs, "portico hook: %v\n", err)
+		plain.Fprintf(errs, "portico hook: %v\n", err)
 		return 1
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/portico-platform/portico/deploy/internal/pki"
+	"github.com/portico-platform/portico/deploy/internal/plain"
 )
 
 // archiveKey is the key of the Secret with all identities, including the private keys of the
@@ -181,18 +182,18 @@ func (i *identities) update(p *pki.PKI) error {
 			return err
 		}
 		for _, what := range changed {
-			fmt.Fprintf(i.out, "created %s\n", what)
+			plain.Fprintf(i.out, "created %s\n", what)
 		}
 	}
 	renewed, ending, err := p.Renew(i.within)
 	for _, r := range renewed {
-		fmt.Fprintf(i.out, "renewed %s until %s\n", r.File, r.Until.UTC().Format(time.RFC3339))
+		plain.Fprintf(i.out, "renewed %s until %s\n", r.File, r.Until.UTC().Format(time.RFC3339))
 	}
 	if err != nil {
 		return err
 	}
 	for _, authority := range ending {
-		fmt.Fprintf(i.out, "the authority %q expires within %v: create new identities\n", authority, i.within)
+		plain.Fprintf(i.out, "the authority %q expires within %v: create new identities\n", authority, i.within)
 	}
 	return nil
 }
@@ -234,7 +235,7 @@ func readFolder(dir string) (map[string][]byte, error) {
 func (i *identities) writeSecret(ctx context.Context, name string, files map[string][]byte) error {
 	_, err := i.secrets.Create(ctx, i.secret(name, files), metav1.CreateOptions{})
 	if err == nil {
-		_, err = fmt.Fprintf(i.out, "created the Secret %s\n", name)
+		_, err = plain.Fprintf(i.out, "created the Secret %s\n", name)
 		return err
 	}
 	if !apierrors.IsAlreadyExists(err) {
@@ -254,7 +255,7 @@ func (i *identities) writeSecret(ctx context.Context, name string, files map[str
 	if _, err := i.secrets.Update(ctx, existing, metav1.UpdateOptions{}); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(i.out, "updated the Secret %s\n", name)
+	_, err = plain.Fprintf(i.out, "updated the Secret %s\n", name)
 	return err
 }
 

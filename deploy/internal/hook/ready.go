@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/portico-platform/portico/deploy/internal/plain"
 )
 
 const (
@@ -48,7 +50,7 @@ func readyFlags(flags *pflag.FlagSet) func(context.Context, io.Writer) error {
 		if err := await(ctx, client, u.JoinPath("readyz").String()); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(out, "%s is ready\n", *server)
+		_, err = plain.Fprintf(out, "%s is ready\n", *server)
 		return err
 	}
 }

@@ -3,7 +3,6 @@ package hook
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -11,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	typed "k8s.io/client-go/kubernetes/typed/apps/v1"
+
+	"github.com/portico-platform/portico/deploy/internal/plain"
 )
 
 // checksumKey is the annotation with the checksum of the files of a StatefulSet. On the object it
@@ -46,7 +47,7 @@ func (r restarts) restart(ctx context.Context, checksum string) error {
 	err = r.annotate(ctx, map[string]any{"metadata": annotations(checksum),
 		"spec": map[string]any{"template": map[string]any{"metadata": annotations(checksum)}}})
 	if err == nil {
-		_, err = fmt.Fprintf(r.out, "restarts the pods of the StatefulSet %s\n", r.name)
+		_, err = plain.Fprintf(r.out, "restarts the pods of the StatefulSet %s\n", r.name)
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/portico-platform/portico/deploy/internal/pki/files"
+	"github.com/portico-platform/portico/deploy/internal/plain"
 )
 
 // Inspection counts what Inspect has found.
@@ -71,7 +72,7 @@ func (p *PKI) Inspect(w io.Writer, within time.Duration) (found Inspection, err 
 		for _, ip := range cert.IPAddresses {
 			hosts = append(hosts, ip.String())
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\n", name, cert.Subject, strings.Join(hosts, " "), cert.Issuer.CommonName,
+		plain.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\n", name, cert.Subject, strings.Join(hosts, " "), cert.Issuer.CommonName,
 			cert.NotAfter.UTC().Format(time.RFC3339), int(left/(24*time.Hour)))
 		return nil
 	})
@@ -84,7 +85,7 @@ func (p *PKI) Inspect(w io.Writer, within time.Duration) (found Inspection, err 
 	p.check(add)
 	found.Wrong = len(wrong)
 	for _, remark := range remarks {
-		fmt.Fprintln(w, remark)
+		plain.Fprintf(w, "%s\n", remark)
 	}
 	return found, nil
 }

@@ -16,6 +16,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 
 	"github.com/portico-platform/portico/deploy/internal/allinone"
+	"github.com/portico-platform/portico/deploy/internal/plain"
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
@@ -107,7 +108,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	}
 	dir, err := install(args[0])
 	if err != nil {
-		fmt.Fprintln(stderr, "portico envtest:", err)
+		plain.Fprintf(stderr, "portico envtest: %v\n", err)
 		return 1
 	}
 	fmt.Fprintf(stdout, "export KUBEBUILDER_ASSETS='%s'\n", strings.ReplaceAll(dir, "'", `'\''`))

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/portico-platform/portico/deploy/internal/plain"
 	"github.com/portico-platform/portico/deploy/internal/tools/rbac"
 )
 
@@ -150,7 +151,7 @@ func (s *session) whoCan() *cobra.Command {
 				t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 				fmt.Fprintln(t, "SUBJECT\tROLE\tBINDING")
 				for _, g := range grants {
-					fmt.Fprintf(t, "%s\t%s\t%s\n", rbac.SubjectName(g.Subject), g.Role, g.Binding)
+					plain.Fprintf(t, "%s\t%s\t%s\n", rbac.SubjectName(g.Subject), g.Role, g.Binding)
 				}
 				return t.Flush()
 			})
@@ -253,24 +254,24 @@ func (e *explanation) write(w io.Writer) error {
 	if e.Allowed {
 		answer = "yes"
 	}
-	fmt.Fprintf(w, "%s: %s may %s%s\n", answer, e.User, map[bool]string{true: "", false: "not "}[e.Allowed], e.Request)
+	plain.Fprintf(w, "%s: %s may %s%s\n", answer, e.User, map[bool]string{true: "", false: "not "}[e.Allowed], e.Request)
 	if e.Reason != "" {
-		fmt.Fprintf(w, "reason: %s\n", e.Reason)
+		plain.Fprintf(w, "reason: %s\n", e.Reason)
 	}
 	for _, g := range e.Chain {
-		fmt.Fprintf(w, "  %s\n", g)
+		plain.Fprintf(w, "  %s\n", g)
 	}
 	if len(e.Chain) > 0 {
 		return nil
 	}
-	fmt.Fprintf(w, "groups: %s\n", strings.Join(e.Groups, ", "))
-	fmt.Fprintf(w, "%d bindings name the user or a group, none with a rule for this:\n", len(e.Bound))
+	plain.Fprintf(w, "groups: %s\n", strings.Join(e.Groups, ", "))
+	plain.Fprintf(w, "%d bindings name the user or a group, none with a rule for this:\n", len(e.Bound))
 	for _, g := range e.Bound {
-		fmt.Fprintf(w, "  %s\n", g)
+		plain.Fprintf(w, "  %s\n", g)
 	}
-	fmt.Fprintf(w, "%d roles would allow it with a binding:\n", len(e.Roles))
+	plain.Fprintf(w, "%d roles would allow it with a binding:\n", len(e.Roles))
 	for _, role := range e.Roles {
-		fmt.Fprintf(w, "  %s\n", role)
+		plain.Fprintf(w, "  %s\n", role)
 	}
 	return nil
 }

@@ -2,8 +2,6 @@ package tools
 
 import (
 	"fmt"
-	"strings"
-	"unicode"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -22,14 +20,4 @@ func sizeText(n float64) string {
 		n /= unit
 	}
 	return fmt.Sprintf("%.3gTiB", n)
-}
-
-// printable removes what could control a terminal: clients name themselves.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, text)
 }

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/portico-platform/portico/deploy/internal/plain"
 )
 
 // revision is a state of an object and what changed in it.
@@ -226,16 +228,16 @@ func changes(path string, from, to any) []change {
 
 func writeRevisions(w io.Writer, revisions []revision) error {
 	for _, r := range revisions {
-		fmt.Fprintf(w, "%s  %s", r.ResourceVersion, r.Type)
+		plain.Fprintf(w, "%s  %s", r.ResourceVersion, r.Type)
 		if len(r.Managers) > 0 {
-			fmt.Fprintf(w, "  by %s", printable(strings.Join(r.Managers, ", ")))
+			plain.Fprintf(w, "  by %s", strings.Join(r.Managers, ", "))
 		}
 		if r.First {
 			fmt.Fprint(w, "  (the oldest state in the history)")
 		}
 		fmt.Fprintln(w)
 		for _, c := range r.Changes {
-			fmt.Fprintf(w, "  %s: %s -> %s\n", printable(c.Path), value(c.From), value(c.To))
+			plain.Fprintf(w, "  %s: %s -> %s\n", c.Path, value(c.From), value(c.To))
 		}
 	}
 	return nil
@@ -248,7 +250,7 @@ func value(v any) string {
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return printable(fmt.Sprint(v))
+		return plain.Escape(fmt.Sprint(v))
 	}
-	return printable(string(raw))
+	return plain.Escape(string(raw))
 }

@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/portico-platform/portico/deploy/internal/plain"
 	"github.com/portico-platform/portico/deploy/internal/tools/openwatches"
 )
 
@@ -221,16 +222,16 @@ const shownLines = 8
 
 // write writes the report as text.
 func (r report) write(w io.Writer, now time.Time) error {
-	fmt.Fprintf(w, "in flight %s   queued %s   long-running %.0f   watches %d   lag %s\n\n",
+	plain.Fprintf(w, "in flight %s   queued %s   long-running %.0f   watches %d   lag %s\n\n",
 		pairs(r.Inflight), pairs(r.Queued), r.LongRunning, r.Watches.Total, pairs(r.Lag))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "PROCESS\tINSTANCE\tCPU\tMEMORY\tGOROUTINES")
 	for _, p := range r.Processes {
 		if p.Error != "" {
-			fmt.Fprintf(t, "%s\t%s\t%s\n", p.Service, p.Instance, printable(p.Error))
+			plain.Fprintf(t, "%s\t%s\t%s\n", p.Service, p.Instance, p.Error)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%.2f\t%s\t%.0f\n", p.Service, p.Instance, p.CPU, sizeText(p.Memory), p.Goroutines)
+		plain.Fprintf(t, "%s\t%s\t%.2f\t%s\t%.0f\n", p.Service, p.Instance, p.CPU, sizeText(p.Memory), p.Goroutines)
 	}
 	writeFlow(t, "REQUESTS", r.Requests)
 	if len(r.Calls) > 0 {
@@ -246,9 +247,9 @@ func (r report) write(w io.Writer, now time.Time) error {
 }
 
 func writeFlow(w io.Writer, title string, lines []flowLine) {
-	fmt.Fprintf(w, "\n%s\tPER SECOND\tERRORS\tP50\tP99\n", title)
+	plain.Fprintf(w, "\n%s\tPER SECOND\tERRORS\tP50\tP99\n", title)
 	for _, l := range lines[:min(shownLines, len(lines))] {
-		fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%s\t%s\n", printable(l.What), l.Rate, l.Errors, milliseconds(l.P50), milliseconds(l.P99))
+		plain.Fprintf(w, "%s\t%.1f\t%.1f\t%s\t%s\n", l.What, l.Rate, l.Errors, milliseconds(l.P50), milliseconds(l.P99))
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	load "github.com/portico-platform/portico/deploy/internal/load/command"
+	"github.com/portico-platform/portico/deploy/internal/plain"
 	"github.com/portico-platform/portico/deploy/internal/tools/certs"
 )
 
@@ -64,7 +65,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.AddCommand(s.commands()...)
 	if err := root.ExecuteContext(ctx); err != nil {
 		if message := err.Error(); message != "" {
-			fmt.Fprintf(stderr, "%s: %s\n", name, strings.TrimSpace(message))
+			plain.Fprintf(stderr, "%s: %s\n", name, strings.TrimSpace(message))
 		}
 		return 1
 	}
@@ -79,7 +80,7 @@ type session struct {
 
 func (s *session) commands() []*cobra.Command {
 	return []*cobra.Command{s.whoCan(), s.explainAccess(), s.history(), s.top(), s.watches(), s.trace(),
-		(&certs.Session{Config: s.config, Print: s.print, Printable: printable}).Command(),
+		(&certs.Session{Config: s.config, Print: s.print}).Command(),
 		load.New(load.Session{Config: s.config, Namespace: func() string { return s.namespace }, Print: s.print})}
 }
 
@@ -114,12 +115,13 @@ func (s *session) inNamespace() (string, error) {
 	return namespace, err
 }
 
-// print writes a value as JSON, or calls text.
+// print writes a value as JSON, or calls text. What could control a terminal is escaped in both.
 func (s *session) print(value any, text func(w io.Writer) error) error {
+	out := plain.NewWriter(s.out)
 	if s.output == "json" {
-		encoder := json.NewEncoder(s.out)
+		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(value)
 	}
-	return text(s.out)
+	return text(out)
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 	"k8s.io/client-go/rest"
 
+	"github.com/portico-platform/portico/deploy/internal/plain"
 	"github.com/portico-platform/portico/services/kit/retry"
 )
 
@@ -110,7 +111,7 @@ func topLive(ctx context.Context, client rest.Interface, interval time.Duration,
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			draw(screen, "the front door does not respond: "+printable(err.Error())+"\n") // and is asked again
+			draw(screen, "the front door does not respond: "+plain.Escape(err.Error())+"\n") // and is asked again
 			continue
 		}
 		var text strings.Builder

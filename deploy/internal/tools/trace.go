@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/portico-platform/portico/deploy/internal/plain"
 	"github.com/portico-platform/portico/deploy/internal/tools/servertiming"
 )
 
@@ -216,12 +217,12 @@ func statusError(response *http.Response) error {
 	if err != nil || json.Unmarshal(body, &status) != nil || status.Message == "" {
 		return errors.New("the server responded with " + response.Status)
 	}
-	return errors.New(printable(status.Message))
+	return errors.New(plain.Escape(status.Message))
 }
 
 // write writes the stages as a table, with a bar for the part of the request that each took.
 func (t timedRequest) write(w io.Writer) error {
-	fmt.Fprintf(w, "%s %s: %d, %s, %.3f ms in the front door, %.3f ms for the client\n\n", t.Method, printable(t.Path), t.Code, sizeText(float64(t.Bytes)), t.Total, t.Client)
+	plain.Fprintf(w, "%s %s: %d, %s, %.3f ms in the front door, %.3f ms for the client\n\n", t.Method, t.Path, t.Code, sizeText(float64(t.Bytes)), t.Total, t.Client)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "STAGE\tSTART\tMS\t")
 	for _, s := range t.Stages {
@@ -229,7 +230,7 @@ func (t timedRequest) write(w io.Writer) error {
 		if s.Start != nil {
 			start, bar = fmt.Sprintf("%.3f", *s.Start), t.bar(s)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%.3f\t%s\n", printable(s.Name), start, s.Milliseconds, bar)
+		plain.Fprintf(table, "%s\t%s\t%.3f\t%s\n", s.Name, start, s.Milliseconds, bar)
 	}
 	return table.Flush()
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	"github.com/portico-platform/portico/deploy/internal/plain"
 	"github.com/portico-platform/portico/deploy/internal/tools/openwatches"
 )
 
@@ -82,15 +83,15 @@ func writeWatches(w io.Writer, list openwatches.List, now time.Time) error {
 	hosts := list.Hosts()
 	fmt.Fprintln(t, "ID\tFRONT DOOR\tUSER\tRESOURCE\tNAMESPACE\tAGE\tSENT\tREVISION\tSTALLED\tCLIENT")
 	for _, x := range list.Items {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%.1fs\t%s\n", x.ID, printable(hosts[x.FrontDoor]), printable(x.User), x.What(), x.Namespace, now.Sub(x.Since).Round(time.Second), sizeText(float64(x.Bytes)),
-			x.Revision, x.StalledSeconds, printable(x.UserAgent))
+		plain.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%.1fs\t%s\n", x.ID, hosts[x.FrontDoor], x.User, x.What(), x.Namespace, now.Sub(x.Since).Round(time.Second), sizeText(float64(x.Bytes)),
+			x.Revision, x.StalledSeconds, x.UserAgent)
 	}
 	if more := list.Total - len(list.Items); more > 0 {
-		fmt.Fprintf(t, "and %d more\n", more)
+		plain.Fprintf(t, "and %d more\n", more)
 	}
 	for _, d := range list.FrontDoors {
 		if d.Error != "" {
-			fmt.Fprintf(t, "without the watches of front door %s: %s\n", printable(strings.TrimSpace(d.Host+" "+d.Address)), d.Error)
+			plain.Fprintf(t, "without the watches of front door %s: %s\n", strings.TrimSpace(d.Host+" "+d.Address), d.Error)
 		}
 	}
 	return t.Flush()
@@ -109,7 +110,7 @@ func (s *session) closeWatch() *cobra.Command {
 					return err
 				}
 				if err := s.print(map[string]string{"id": id, "status": "closed"}, func(w io.Writer) error {
-					_, err := fmt.Fprintf(w, "watch %s closed\n", id)
+					_, err := plain.Fprintf(w, "watch %s closed\n", id)
 					return err
 				}); err != nil {
 					return err

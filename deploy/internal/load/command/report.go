@@ -16,6 +16,7 @@ import (
 	"github.com/portico-platform/portico/deploy/internal/load"
 	"github.com/portico-platform/portico/deploy/internal/load/histogram"
 	"github.com/portico-platform/portico/deploy/internal/load/wire"
+	"github.com/portico-platform/portico/deploy/internal/plain"
 )
 
 // figures are what a run measures.
@@ -74,13 +75,13 @@ var message = regexp.MustCompile(`"message":"((?:[^"\\]|\\.)*)`)
 func describe(err error) (what, example string) {
 	var refused *wire.StatusError
 	if !errors.As(err, &refused) {
-		return "no response", printable(err.Error())
+		return "no response", plain.Escape(err.Error())
 	}
 	example = refused.Text
 	if found := message.FindStringSubmatch(example); found != nil {
 		example = found[1]
 	}
-	return fmt.Sprintf("%d %s", refused.Code, http.StatusText(refused.Code)), printable(example)
+	return fmt.Sprintf("%d %s", refused.Code, http.StatusText(refused.Code)), plain.Escape(example)
 }
 
 // report is the result of a run. Times are in milliseconds.
@@ -152,7 +153,7 @@ func (r *report) write(w io.Writer) error {
 	if r.Interrupted {
 		end = ", interrupted"
 	}
-	fmt.Fprintf(w, "%s, %d clients, %.1f s%s; latencies in ms\n\n", printable(r.Server), r.Clients, r.Seconds, end)
+	fmt.Fprintf(w, "%s, %d clients, %.1f s%s; latencies in ms\n\n", plain.Escape(r.Server), r.Clients, r.Seconds, end)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "VERB\tREQUESTS\tPER SECOND\tERRORS\tP50\tP90\tP99\tMAX\tKiB\t")
 	for _, l := range r.Verbs {
@@ -165,10 +166,10 @@ func (r *report) write(w io.Writer) error {
 		return err
 	}
 	if d := r.Watchers; d != nil {
-		fmt.Fprintf(w, "\nwatch: events to %d watchers; %d watches were ended and resumed\n", d.Watchers, d.Resumed)
+		plain.Fprintf(w, "\nwatch: events to %d watchers; %d watches were ended and resumed\n", d.Watchers, d.Resumed)
 	}
 	for _, e := range r.Errors {
-		fmt.Fprintf(w, "\n%d requests: %s: %s\n", e.Requests, e.Error, e.Example)
+		plain.Fprintf(w, "\n%d requests: %s: %s\n", e.Requests, e.Error, e.Example)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/portico-platform/portico/deploy/internal/load"
+	"github.com/portico-platform/portico/deploy/internal/plain"
 )
 
 const (
@@ -63,7 +64,7 @@ func (s *space) create(ctx context.Context) error {
 // clean deletes what the run created, also after ctx has ended.
 func (s *space) clean(ctx context.Context, errs io.Writer) error {
 	if ctx.Err() != nil {
-		fmt.Fprintf(errs, "interrupted: deleting the objects in namespace %s (Ctrl-C again leaves them there)\n", s.name)
+		plain.Fprintf(errs, "interrupted: deleting the objects in namespace %s (Ctrl-C again leaves them there)\n", s.name)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 	defer cancel()

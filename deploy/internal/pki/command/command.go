@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/portico-platform/portico/deploy/internal/pki"
+	"github.com/portico-platform/portico/deploy/internal/plain"
 )
 
 const manual = `portico pki creates the certificates and keys of services that run as separate processes.
@@ -39,10 +40,10 @@ func Main(args []string, out, errs io.Writer) int {
 	case err == nil:
 		return 0
 	case errors.Is(err, errUsage):
-		fmt.Fprintf(errs, "portico pki: %v (see portico pki --help)\n", err)
+		plain.Fprintf(errs, "portico pki: %v (see portico pki --help)\n", err)
 		return 2
 	default:
-		fmt.Fprintf(errs, "portico pki: %v\n", err)
+		plain.Fprintf(errs, "portico pki: %v\n", err)
 		return 1
 	}
 }
@@ -127,7 +128,7 @@ func initialize(c *call) error {
 	if err := pki.Init(c.dir, site); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(c.out, "created %s with a folder for each process; do not give %s/authorities to any process\n", c.dir, c.dir)
+	_, err := plain.Fprintf(c.out, "created %s with a folder for each process; do not give %s/authorities to any process\n", c.dir, c.dir)
 	return err
 }
 
@@ -148,7 +149,7 @@ func issue(c *call) error {
 	if err := c.edit(func(p *pki.PKI) error { return p.Issue(c.flags.Arg(0), *replace) }); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(c.out, "created %s\n", filepath.Join(c.dir, c.flags.Arg(0)))
+	_, err := plain.Fprintf(c.out, "created %s\n", filepath.Join(c.dir, c.flags.Arg(0)))
 	return err
 }
 
@@ -163,14 +164,14 @@ func renew(c *call) error {
 func (c *call) renew(p *pki.PKI, days int) error {
 	created, err := p.Complete()
 	for _, file := range created {
-		fmt.Fprintf(c.out, "created %s\n", file)
+		plain.Fprintf(c.out, "created %s\n", file)
 	}
 	if err != nil {
 		return err
 	}
 	renewed, ending, err := p.Renew(time.Duration(days) * 24 * time.Hour)
 	for _, r := range renewed {
-		fmt.Fprintf(c.out, "renewed %s until %s\n", r.File, r.Until.UTC().Format(time.RFC3339))
+		plain.Fprintf(c.out, "renewed %s until %s\n", r.File, r.Until.UTC().Format(time.RFC3339))
 	}
 	if err != nil {
 		return err
@@ -179,7 +180,7 @@ func (c *call) renew(p *pki.PKI, days int) error {
 		return fmt.Errorf("the authorities %q expire within %d days: create new identities with init", ending, days)
 	}
 	if len(renewed) == 0 {
-		_, err = fmt.Fprintf(c.out, "nothing expires within %d days\n", days)
+		_, err = plain.Fprintf(c.out, "nothing expires within %d days\n", days)
 	}
 	return err
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/portico-platform/portico/deploy/internal/plain"
 	"github.com/portico-platform/portico/services/revocation"
 )
 
@@ -31,8 +32,6 @@ type Session struct {
 	Config func() (*rest.Config, error)
 	// Print writes a value as JSON, or calls text.
 	Print func(value any, text func(w io.Writer) error) error
-	// Printable removes what could control a terminal: requesters choose names.
-	Printable func(string) string
 }
 
 // issuedCertificate is a certificate in the output of certs list.
@@ -162,7 +161,7 @@ func (s *Session) write(w io.Writer, found []issuedCertificate) error {
 		}
 		columns := []string{i.Serial, i.CommonName, i.SignerName, i.Requester, i.Request.Name, i.NotBefore.UTC().Format(time.RFC3339), i.NotAfter.UTC().Format(time.RFC3339), state}
 		for n, column := range columns {
-			columns[n] = s.Printable(column)
+			columns[n] = plain.Escape(column)
 		}
 		fmt.Fprintln(table, strings.Join(columns, "\t"))
 	}
@@ -190,7 +189,7 @@ func (s *Session) revokeCertificate() *cobra.Command {
 				return err
 			}
 			return s.Print(made, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s is revoked by Revocation %s\n", serial, made["revocation"])
+				_, err := plain.Fprintf(w, "%s is revoked by Revocation %s\n", serial, made["revocation"])
 				return err
 			})
 		},
