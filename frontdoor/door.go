@@ -204,7 +204,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, parts *prepared.Parts
 		return nil, err
 	}
 	d.actions = &subresources.Handlers{Store: b.Store, Writes: d.writes, Admission: b.Admission, Codec: codec, Vocabulary: n.Vocabulary, Tokens: tokens, Now: time.Now}
-	if d.connections, err = c.connections.New(n, b.Store, b.Admission); err != nil {
+	if d.connections, err = c.connections.New(n, c.advertise, b.Store, b.Admission); err != nil {
 		return nil, err
 	}
 	d.components = &componentstatus.Handlers{Health: n.Health, Codec: codec}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net"
 	"net/http"
 	"time"
 
@@ -159,6 +160,7 @@ func (c *config) start(ctx context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
+	d.connections.Policy.Machine.KnowPort(port.Addr().(*net.TCPAddr).Port)
 	if err := c.keepOwnService(n, d, self, port.Addr()); err != nil {
 		_ = port.Close()
 		return err

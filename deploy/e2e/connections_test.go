@@ -9,8 +9,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -96,7 +98,7 @@ func testConnections(t *testing.T, c *cluster.Cluster, node *fakeNode) *placed {
 	s.place(t, "n", "p", node.port)
 	for name, way := range map[string]func(*testing.T){
 		"logs": s.logs, "exec": s.exec, "attach": s.attach, "port-forward": s.portForward, "cp": s.copied, "proxy": s.proxied,
-		"client-go": s.executors, "faults": s.faults, "withdrawn": s.withdrawn,
+		"client-go": s.executors, "faults": s.faults, "withdrawn": s.withdrawn, "suite": s.suite,
 	} {
 		t.Run(name, way)
 	}
@@ -319,6 +321,24 @@ func (s *placed) faults(t *testing.T) {
 	)
 	if answer := s.Ask(t, cluster.Request{Path: "/api/v1/nodes/n/proxy/redirect"}); !strings.Contains(answer.Body, "GET /metadata") {
 		t.Errorf("a redirect that the client follows through the proxy: got %d %s", answer.Code, answer.Body)
+	}
+}
+
+// suite: a node that names the port of the front door itself, at an address of its machine, is not reached.
+func (s *placed) suite(t *testing.T) {
+	at, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(at.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.place(t, "itself", "with-itself", port)
+	for _, path := range []string{"/api/v1/nodes/itself/proxy/api", s.path("with-itself:" + at.Port() + "/proxy/api"), s.path("https:with-itself:" + at.Port() + "/proxy/api"), s.path("with-itself/log")} {
+		if answer := s.Ask(t, cluster.Request{Path: path}); answer.Code < 500 || !strings.Contains(answer.Body, "is a port of the suite") {
+			t.Errorf("%s: %d %s", path, answer.Code, answer.Body)
+		}
 	}
 }
 

@@ -47,6 +47,8 @@ type Settings struct {
 	// Deny are networks that no webhook may be in. With it, the proxy of the environment is
 	// not used, because it would resolve names itself.
 	Deny endpoint.Networks
+	// Refused reports whether an address and port is that of the suite itself; nil for none.
+	Refused func(netip.AddrPort) bool
 	// Ledger counts the responses of webhooks; nil counts nothing.
 	Ledger *ledger.Ledger
 }
@@ -157,25 +159,28 @@ func (c *Clients) forget(to target, old weak.Pointer[http.Transport]) {
 // been resolved.
 func (c *Clients) dialer() func(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := &net.Dialer{Timeout: endpoint.DialTimeout}
-	if len(c.settings.Deny) > 0 {
+	if len(c.settings.Deny) > 0 || c.settings.Refused != nil {
 		dialer.ControlContext = c.check
 	}
 	return dialer.DialContext
 }
 
-// check refuses the addresses of denied networks.
+// check refuses what Check does when it is dialled.
 func (c *Clients) check(_ context.Context, _, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err
 	}
-	return c.Check(at.Addr())
+	return c.Check(at)
 }
 
-// Check returns an error for an address in a denied network.
-func (c *Clients) Check(address netip.Addr) error {
-	if network, denied := c.settings.Deny.Containing(address); denied {
-		return fmt.Errorf("address not allowed: %s is in %s", endpoint.Plain(address), network)
+// Check returns an error for an address in a denied network, and for one of the suite.
+func (c *Clients) Check(at netip.AddrPort) error {
+	if c.settings.Refused != nil && c.settings.Refused(at) {
+		return fmt.Errorf("address not allowed: %s is a port of the suite", at)
+	}
+	if network, denied := c.settings.Deny.Containing(at.Addr()); denied {
+		return fmt.Errorf("address not allowed: %s is in %s", endpoint.Plain(at.Addr()), network)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"runtime"
 	"strconv"
@@ -268,6 +269,27 @@ func TestDeniedNetworks(t *testing.T) {
 	}
 	if err := post(t, webhook.NewClients(webhook.Settings{Deny: other}).New(s.at(""))); err != nil {
 		t.Errorf("an address in no denied network: %v", err)
+	}
+}
+
+// TestPortsOfTheSuite: a port that the process refuses is not connected to, however it is named.
+func TestPortsOfTheSuite(t *testing.T) {
+	s := serve(t, empty)
+	at, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := webhook.NewClients(webhook.Settings{Refused: func(to netip.AddrPort) bool { return strconv.Itoa(int(to.Port())) == at.Port() },
+		Find: func(context.Context, locate.Reference) (string, error) { return at.Host, nil }})
+	named := "https://localhost:" + at.Port()
+	for name, c := range map[string]webhook.Config{"address": s.at(""), "name": {URL: &named, CABundle: s.ca},
+		"service": {Service: &webhook.Service{Namespace: "here", Name: "hook"}, CABundle: s.ca}} {
+		if err := post(t, clients.New(c)); err == nil || !strings.Contains(err.Error(), "is a port of the suite") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := s.connections.Load(); n > 0 {
+		t.Errorf("%d connections", n)
 	}
 }
 

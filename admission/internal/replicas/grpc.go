@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"google.golang.org/grpc"
@@ -78,12 +79,16 @@ func (p *Pool) resolve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		number, err := net.DefaultResolver.LookupPort(ctx, "tcp", port)
+		if err != nil {
+			return err
+		}
 		addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		if err != nil {
 			return err
 		}
 		for _, a := range addresses {
-			if err := p.config.Clients.Check(a); err != nil {
+			if err := p.config.Clients.Check(netip.AddrPortFrom(a, uint16(number))); err != nil {
 				return err
 			}
 			address := net.JoinHostPort(a.Unmap().String(), port)

@@ -3,10 +3,13 @@
 package webhooks
 
 import (
+	"net/netip"
+
 	"github.com/spf13/pflag"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/endpoint"
+	"github.com/portico-platform/portico/services/kit/machine"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/tracing"
 	"github.com/portico-platform/portico/services/locate"
@@ -35,7 +38,16 @@ func Clients(n *run.Node, store services.Reader) (*webhook.Clients, error) {
 	if err != nil {
 		return nil, run.Usagef("--%s: %v", denied, err)
 	}
-	return webhook.NewClients(webhook.Settings{Caller: Caller(n.Service), Find: locate.NewCache(Locator(n, store)).One, Deny: networks, Ledger: n.Ledger}), nil
+	return webhook.NewClients(webhook.Settings{Caller: Caller(n.Service), Find: locate.NewCache(Locator(n, store)).One, Deny: networks,
+		Refused: refused(n), Ledger: n.Ledger}), nil
+}
+
+// refused returns a function that reports whether an address is that of another port of the suite than
+// the one for clients: extensions may serve webhooks through the API itself.
+func refused(n *run.Node) func(netip.AddrPort) bool {
+	own := machine.New()
+	own.KnowFlags(n.Flags, "secure-port")
+	return own.Serves
 }
 
 // Locator finds the servers of Services as the flags say.

@@ -8,6 +8,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect/outbound"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/endpoint"
+	"github.com/portico-platform/portico/services/kit/machine"
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
@@ -31,19 +32,21 @@ func (c *Settings) Register(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.timeout, "kubelet-timeout", 5*time.Second, "timeout of connecting to nodes, pods and endpoints, including TLS")
 	fs.StringSliceVar(&c.addressTypes, "kubelet-preferred-address-types", []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"},
 		"types of addresses of nodes, the preferred one first")
-	fs.StringSliceVar(&c.allow, "connect-allow-cidrs", nil, "loopback, link-local, multicast or metadata service networks that connections may reach")
+	fs.StringSliceVar(&c.allow, "connect-allow-cidrs", nil, "networks that connections may reach although they are loopback, link-local, multicast or metadata service addresses, or those of the front door's own machine")
 	fs.StringSliceVar(&c.deny, "connect-deny-cidrs", nil, "networks that connections must never reach, such as that of etcd and NATS")
 	fs.IntVar(&c.Inflight, "max-connections-inflight", 400, "maximum number of concurrent logs, exec, attach, port forwarding and proxy requests")
 	fs.DurationVar(&c.idle, "connect-idle-timeout", 4*time.Hour, "how long a connection may be idle; 0 for no limit")
 	fs.DurationVar(&c.lifetime, "connect-max-duration", 24*time.Hour, "maximum duration of a connection; 0 for no limit")
 }
 
-// New returns the handlers of connections. The error is run.ErrUsage if a flag is invalid.
-func (c *Settings) New(n *run.Node, store services.Reader, admission services.Admission) (*Handlers, error) {
+// New returns the handlers of connections. advertised is an address by which others reach the machine; it may
+// be empty. The error is run.ErrUsage if a flag is invalid.
+func (c *Settings) New(n *run.Node, advertised string, store services.Reader, admission services.Admission) (*Handlers, error) {
 	policy, err := c.policy()
 	if err != nil {
 		return nil, err
 	}
+	policy.Machine = machine.Of(n.Flags, advertised)
 	transports, err := outbound.New(outbound.Config{Policy: policy, Certificate: c.certificate, Key: c.key, Authority: c.authority,
 		Timeout: c.timeout, Idle: c.idle, Log: n.Log})
 	if err != nil {

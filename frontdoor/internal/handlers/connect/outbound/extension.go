@@ -38,7 +38,7 @@ func (t *Transports) Extension(trust Trust) (*http.Transport, error) {
 			return nil, errors.New("spec.caBundle has no certificate")
 		}
 	}
-	over := t.transport(config)
+	over := t.transport(config, t.config.Policy.checkExtension)
 	over.MaxIdleConnsPerHost = extensionPool
 	return over, nil
 }

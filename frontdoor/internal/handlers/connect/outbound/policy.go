@@ -8,11 +8,11 @@ package outbound
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
 	"syscall"
 
 	"github.com/portico-platform/portico/services/endpoint"
+	"github.com/portico-platform/portico/services/kit/machine"
 )
 
 // Policy decides which addresses may be reached.
@@ -21,7 +21,13 @@ type Policy struct {
 	Allow endpoint.Networks
 	// Deny are networks that are never reached.
 	Deny endpoint.Networks
+	// Machine is the one that the front door runs on. The ports of the suite there are never reached,
+	// and others only if Allow has the address; nil for none.
+	Machine *machine.Machine
 }
+
+// kubeletPort is the port of kubelets, of which one may run on the machine of the front door.
+const kubeletPort = 10250
 
 // Addresses of metadata services that are not link-local.
 var metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("168.63.129.16")}
@@ -59,11 +65,43 @@ func (p Policy) CheckText(address string) error {
 	return p.Check(parsed)
 }
 
-// control is the check of a net.Dialer, which sees the address that is really dialled.
-func (p Policy) control(_ context.Context, _, address string, _ syscall.RawConn) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
+// check is the check of an address and its port.
+func (p Policy) check(at netip.AddrPort) error {
+	if err := p.checkSuite(at); err != nil {
 		return err
 	}
-	return p.CheckText(host)
+	address := at.Addr()
+	if _, allowed := p.Allow.Containing(address); !allowed && at.Port() != kubeletPort && p.Machine.Has(address) {
+		return fmt.Errorf("address not allowed: %s is the front door's own machine", address)
+	}
+	return p.Check(address)
+}
+
+// checkSuite refuses the ports of the suite on this machine: a connection there would be one of the
+// front door, with its certificates.
+func (p Policy) checkSuite(at netip.AddrPort) error {
+	if p.Machine.Serves(at) {
+		return fmt.Errorf("address not allowed: %s is a port of the suite", at)
+	}
+	return nil
+}
+
+// checkExtension is check for extensions, which may run on the machine of the front door: who registers
+// them may receive any request.
+func (p Policy) checkExtension(at netip.AddrPort) error {
+	if err := p.checkSuite(at); err != nil {
+		return err
+	}
+	return p.Check(at.Addr())
+}
+
+// control makes a check that of a net.Dialer, which sees the address that is really dialled.
+func control(check func(netip.AddrPort) error) func(context.Context, string, string, syscall.RawConn) error {
+	return func(_ context.Context, _, address string, _ syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		return check(at)
+	}
 }

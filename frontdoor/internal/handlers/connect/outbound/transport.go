@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/portico-platform/portico/services/reload"
@@ -55,7 +56,7 @@ func New(c Config) (*Transports, error) {
 		return nil, errors.New("a client certificate needs both a certificate file and a key file")
 	}
 	t := &Transports{config: c}
-	t.Plain = t.transport(&tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}) //nolint:gosec // see Plain
+	t.Plain = t.transport(&tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}, c.Policy.check) //nolint:gosec // see Plain
 	var paths []string
 	for _, path := range []string{c.Certificate, c.Key, c.Authority} {
 		if path != "" {
@@ -97,12 +98,12 @@ func (t *Transports) parse(content [][]byte) (*nodeTransports, error) {
 			return nil, errors.New("the CA file has no certificate")
 		}
 	}
-	return &nodeTransports{t.transport(verified), t.transport(unverified)}, nil
+	return &nodeTransports{t.transport(verified, t.config.Policy.check), t.transport(unverified, t.config.Policy.check)}, nil
 }
 
 // transport uses HTTP/1.1 only: its connections can be upgraded.
-func (t *Transports) transport(config *tls.Config) *http.Transport {
-	dialer := &net.Dialer{Timeout: t.config.Timeout, KeepAlive: 30 * time.Second, ControlContext: t.config.Policy.control}
+func (t *Transports) transport(config *tls.Config, check func(netip.AddrPort) error) *http.Transport {
+	dialer := &net.Dialer{Timeout: t.config.Timeout, KeepAlive: 30 * time.Second, ControlContext: control(check)}
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := dialer.DialContext(ctx, network, address)
