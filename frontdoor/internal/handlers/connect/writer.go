@@ -129,8 +129,11 @@ func watching(conn net.Conn, buffered *bufio.ReadWriter, gone func()) (net.Conn,
 	if err != nil {
 		return nil, nil, err
 	}
-	from := io.MultiReader(bytes.NewReader(read), c)
-	return c, bufio.NewReadWriter(bufio.NewReader(from), bufio.NewWriter(c)), nil
+	from := bufio.NewReader(io.MultiReader(bytes.NewReader(read), c))
+	if _, err := from.Peek(len(read)); err != nil { // libraries refuse what a client sends too early by what is buffered
+		return nil, nil, err
+	}
+	return c, bufio.NewReadWriter(from, bufio.NewWriter(c)), nil
 }
 
 func (c watched) Read(b []byte) (int, error) {
