@@ -79,6 +79,18 @@ func TestAnonymous(t *testing.T) {
 	}
 }
 
+// TestLongTokens: a token that is too long is refused before it is decoded, and other credentials beside it count.
+func TestLongTokens(t *testing.T) {
+	long := strings.Repeat("a", 60<<10)
+	a := started(t, "--token-auth-file="+tokens(t, long+",jane,1", long+long+",joe,2"))
+	if got, err := a.Authenticate(t.Context(), services.Credentials{BearerToken: long}); err != nil || got.User.Name != "jane" {
+		t.Errorf("a token of %d bytes: %+v, %v", len(long), got, err)
+	}
+	if _, err := a.Authenticate(t.Context(), services.Credentials{BearerToken: long + long}); !services.IsReason(err, services.ReasonUnauthorized) {
+		t.Errorf("a token of %d bytes: %v", 2*len(long), err)
+	}
+}
+
 func TestSeveralTokenFiles(t *testing.T) {
 	a := started(t, "--token-auth-file="+tokens(t, "one,jane,1"), "--token-auth-file="+tokens(t, "two,joe,2,system:masters"))
 	for token, name := range map[string]string{"one": "jane", "two": "joe"} {

@@ -21,7 +21,11 @@ var (
 	attackBytes = flag.Int64("memory", 1<<30, "bytes that the processes may hold together")
 )
 
-const proxyName = "front-proxy"
+const (
+	proxyName = "front-proxy"
+	// hostileExtensions lets the front door connect to the extensions of trials, and to no other server of this machine.
+	hostileExtensions = "--connect-allow-cidrs=127.66.0.0/16"
+)
 
 // trusted makes the authorities of users and front proxies, and the flags of authn
 // that trust them and the identities of the matrix.
@@ -65,7 +69,7 @@ func TestAttackAllInOne(t *testing.T) {
 	}
 	besides(t)
 	target, identities := &attack.Target{}, matrix.New(t)
-	a := startAllInOne(t, vocabulary.Platform(), trusted(t, target, identities)...)
+	a := startAllInOne(t, vocabulary.Platform(), append(trusted(t, target, identities), hostileExtensions)...)
 	target.Admin, target.Address = a.Cluster, a.address
 	target.Processes = []attack.Process{asTarget(a.process, "portico")}
 	t.Run("Matrix", func(t *testing.T) { matrix.Run(t, identities, target) })
@@ -90,8 +94,12 @@ func TestAttackProcesses(t *testing.T) {
 		return s.addresses[to]
 	}
 	for _, p := range programs() {
-		if p.name == "authn" {
+		switch p.name {
+		case "authn":
 			p.args = append(p.args, flags...)
+		case "frontdoor":
+			client := issueFor(t, "front-proxy-client")
+			p.args = append(p.args, "--proxy-client-cert-file="+client.Cert, "--proxy-client-key-file="+client.Key, hostileExtensions)
 		}
 		s.start(t, p)
 	}

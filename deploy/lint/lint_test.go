@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/portico-platform/portico/services/ledger"
 )
 
 // TestWorkspace applies every rule to the workspace. Run it with -count=1, because the test
@@ -103,6 +105,7 @@ func TestRulesFind(t *testing.T) {
 			write(t, filepath.Join(root, "docs/architecture.md"), "frontdoor store services admission/sdk admission/examples/one")
 			write(t, filepath.Join(root, "docs/api.md"), "# API\n\n## Paths\n")
 			write(t, filepath.Join(root, metricsFile), "portico_listed gauge - store\n")
+			write(t, filepath.Join(root, matrixPage), textTable())
 			write(t, filepath.Join(root, c.file), source)
 			got := broken(t, root)
 			if !slices.ContainsFunc(got, func(name string) bool { return strings.HasPrefix(name, c.rule) }) {
@@ -156,6 +159,7 @@ func read(ctx context.Context, a, b, c, d int) int {
 	write(t, filepath.Join(root, "store/store_test.go"), "package store_test\n\nconst name = `x.k8s.io`\n\nfunc TestStore(t *testing.T) {}\n\nvar trial = Trial{Name: \"Stolen\"}\n")
 	write(t, filepath.Join(root, "README.md"), "# A title: `code`\n\n[a](docs/api.md#paths) [b](store) [c](#a-title-code) [d](https://example.com/none)\n\n    [e](none)\n\n```sh norun=takes-minutes\nmake\n```\n\n```sh\nkubectl get pods\n```\n")
 	write(t, filepath.Join(root, "docs/security.md"), "`store/store_test.go:TestStore` and `store/store_test.go:Stolen`")
+	write(t, filepath.Join(root, matrixPage), textTable())
 	write(t, filepath.Join(root, "docs/request.md"), "| stage | what it does | where |\n| first | b | `store/store.go` |\n\n## Writes\n\n| a | `wrap` | b | c |\n")
 	write(t, filepath.Join(root, "docs/watch.md"), "1. **The store** (`store`)")
 	write(t, filepath.Join(root, "frontdoor/pipeline.go"), "// Package frontdoor has one stage. This comment is long enough for the rule that\n// every package has a comment of some length.\n"+
@@ -163,6 +167,14 @@ func read(ctx context.Context, a, b, c, d int) int {
 	if got := broken(t, root); len(got) > 0 {
 		t.Errorf("broken rules: %q", got)
 	}
+}
+
+// textTable returns a complete table of texts.
+func textTable() (table string) {
+	for _, text := range ledger.All() {
+		table += "\n" + textRow(text) + " an owner |"
+	}
+	return table
 }
 
 // broken returns the names of the rules with findings in a small workspace.

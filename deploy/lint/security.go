@@ -25,23 +25,31 @@ func checkSecurityPage(w *Workspace) (found []Finding) {
 	if err != nil {
 		return []Finding{{securityPage, err.Error()}}
 	}
-	named := regexp.MustCompile("`([\\w./-]+\\.go):(\\w+)`").FindAllStringSubmatch(string(page), -1)
-	if len(named) == 0 {
-		return []Finding{{securityPage, "names no test"}}
+	found = missingTests(w, securityPage, string(page))
+	if !testNames.Match(page) {
+		found = append(found, Finding{securityPage, "names no test"})
 	}
-	for _, n := range named {
-		path, name := n[1], n[2]
+	return found
+}
+
+// testNames matches the name of a test on a page.
+var testNames = regexp.MustCompile("`([\\w./-]+\\.go):(\\w+)`")
+
+// missingTests returns the tests that a page names and that do not exist.
+func missingTests(w *Workspace, name, page string) (found []Finding) {
+	for _, n := range testNames.FindAllStringSubmatch(page, -1) {
+		path, test := n[1], n[2]
 		source, err := os.ReadFile(filepath.Join(w.root, path))
 		if err != nil {
-			found = append(found, Finding{securityPage, fmt.Sprintf("names %s:%s, but the file does not exist", path, name)})
+			found = append(found, Finding{name, fmt.Sprintf("names %s:%s, but the file does not exist", path, test)})
 			continue
 		}
-		definition := fmt.Sprintf("Name: %q", name)
-		if strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Fuzz") {
-			definition = "\nfunc " + name + "("
+		definition := fmt.Sprintf("Name: %q", test)
+		if strings.HasPrefix(test, "Test") || strings.HasPrefix(test, "Fuzz") {
+			definition = "\nfunc " + test + "("
 		}
 		if !strings.Contains(string(source), definition) {
-			found = append(found, Finding{securityPage, fmt.Sprintf("names %s:%s, which does not exist", path, name)})
+			found = append(found, Finding{name, fmt.Sprintf("names %s:%s, which does not exist", path, test)})
 		}
 	}
 	return found

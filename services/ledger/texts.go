@@ -16,14 +16,14 @@ var (
 	// Query is the query of a URL; its values are parameters.
 	Query = Text{Name: "the query", Bytes: mib, Values: 10_000, Weight: 100}
 	// AdmissionAnswer is the AdmissionReview that a webhook returns.
-	AdmissionAnswer = Text{Name: "the response of the webhook", Bytes: 8 * mib, Values: 20_000, Depth: 100, Weight: anyValue}
+	AdmissionAnswer = Text{Name: "the response of the admission webhook", Bytes: 8 * mib, Values: 20_000, Depth: 100, Weight: anyValue}
 	// ConversionAnswer is the ConversionReview that a webhook returns. Its size is also bounded by that of the
 	// objects that were sent: see Converted.
 	ConversionAnswer = Text{Name: "the response of the conversion webhook", Bytes: 256 * mib, Values: 5_000_000, Depth: 600, Weight: anyValue}
 	// DecisionAnswer is the SubjectAccessReview or ImageReview that a webhook returns, or what an audit webhook does.
-	DecisionAnswer = Text{Name: "the response of the webhook", Bytes: 64 * kib, Values: 1000, Depth: 20, Weight: anyValue}
+	DecisionAnswer = Text{Name: "the decision of the webhook", Bytes: 64 * kib, Values: 1000, Depth: 20, Weight: anyValue}
 	// ReviewAnswer is the TokenReview that a webhook returns: a user may be in many groups.
-	ReviewAnswer = Text{Name: "the response of the webhook", Bytes: mib, Values: 20_000, Depth: 20, Weight: anyValue}
+	ReviewAnswer = Text{Name: "the review of the webhook", Bytes: mib, Values: 20_000, Depth: 20, Weight: anyValue}
 	// IssuerAnswer is a document of an issuer of ID tokens: its configuration, its keys, or claims of a user.
 	IssuerAnswer = Text{Name: "the response of the issuer", Bytes: mib, Values: 20_000, Depth: 20, Weight: anyValue}
 	// ServiceAnswer is the message that an admission service returns by gRPC; its values are fields. A batch
@@ -32,12 +32,18 @@ var (
 	// ExtensionResources is the discovery document of an extension.
 	ExtensionResources = Text{Name: "the discovery document", Bytes: 4 * mib, Values: 50_000, Depth: 20, Weight: 200}
 	// ExtensionOpenAPI is an OpenAPI document of an extension, v2 or v3.
-	ExtensionOpenAPI = Text{Name: "the OpenAPI document", Bytes: 8 * mib, Values: 200_000, Depth: 100, Weight: 600}
+	ExtensionOpenAPI = Text{Name: "the OpenAPI document", Bytes: 8 * mib, Values: 200_000, Depth: 100, Weight: 350}
 	// Token is a bearer token. A JWT is decoded before its signature is verified.
 	Token = Text{Name: "the bearer token", Bytes: 64 * kib}
 	// PluginAnswer is what a KMS plugin returns.
 	PluginAnswer = Text{Name: "the response of the KMS plugin", Bytes: 128 * kib}
 )
+
+// All returns all texts.
+func All() []Text {
+	return []Text{Body, Selector, Query, Token, AdmissionAnswer, ConversionAnswer, DecisionAnswer, ReviewAnswer, IssuerAnswer,
+		ServiceAnswer, ExtensionResources, ExtensionOpenAPI, PluginAnswer}
+}
 
 // Converted returns the bound of the response to a conversion of objects with so many bytes and
 // values: an object may grow fourfold.

@@ -3,6 +3,7 @@
 package webhook
 
 import (
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -150,3 +151,20 @@ func Slow(d time.Duration) Behaviour {
 		Answer("")(w, r, review)
 	}
 }
+
+// Zipped compresses what another behaviour answers.
+func Zipped(b Behaviour) Behaviour {
+	return func(w http.ResponseWriter, r *http.Request, review Review) {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		defer z.Close()
+		b(zippedWriter{w, z}, r, review)
+	}
+}
+
+type zippedWriter struct {
+	http.ResponseWriter
+	io.Writer
+}
+
+func (z zippedWriter) Write(p []byte) (int, error) { return z.Writer.Write(p) }
