@@ -19,7 +19,7 @@ import (
 
 // All returns the trials of this package.
 func All() []attack.Trial {
-	return slices.Concat(exhaustions(), hostileWebhooks(), hostile(), weights(), protocols(), floods())
+	return slices.Concat(exhaustions(), hostileWebhooks(), weights(), protocols(), floods(), hostile())
 }
 
 func exhaustions() []attack.Trial {

@@ -109,7 +109,7 @@ func incompleteHandshakes(ctx context.Context, t *attack.Target) error {
 // end, and requests whose answers nobody waits for.
 func endlessLines(ctx context.Context, t *attack.Target) error {
 	chunked := rawhttp.Head(http.MethodPost, "/api/v1/namespaces", "Transfer-Encoding: chunked") + "\r\n\r\n"
-	return attack.Modest(t, 100<<20, func() error {
+	return attack.Modest(t, 200<<20, func() error {
 		for name, sent := range map[string]string{
 			"a chunk extension": chunked + "1;" + strings.Repeat("a", 32<<20),
 			"chunk extensions":  chunked + strings.Repeat("1;"+strings.Repeat("a", 1000)+"\r\nx\r\n", 32<<10),

@@ -76,8 +76,8 @@ func heavySelectors(ctx context.Context, t *attack.Target) error {
 					return err
 				}
 			}
-			for range 10 {
-				watch := cluster.Request{Path: attack.ConfigMaps("default") + "?watch=1&timeoutSeconds=2&labelSelector=" + short}
+			for range attack.Count(t, 1, 10) {
+				watch := cluster.Request{Path: attack.ConfigMaps("default") + "?watch=1&timeoutSeconds=1&labelSelector=" + short}
 				if err := attack.Expect(ctx, reader.Actor, watch, 200, 429); err != nil {
 					return err
 				}
