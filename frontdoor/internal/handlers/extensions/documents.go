@@ -17,15 +17,8 @@ import (
 )
 
 const (
-	// Documents of an available extension are read again after readAgain, or after readSoon
-	// if that has failed.
-	readTick  = 500 * time.Millisecond
-	readAgain = 30 * time.Second
-	readSoon  = 3 * time.Second
-	// readTimeout bounds reading the documents of one extension, and readsAtOnce the number
-	// of extensions that are read at once.
+	// readTimeout bounds reading the documents of one extension.
 	readTimeout = 15 * time.Second
-	readsAtOnce = 2
 	// maxResources bounds the discovery document of one extension beside the bounds of its text, and maxDescribed
 	// the number of extensions whose OpenAPI documents are kept. Together these have maxValues, which
 	// take about 350 bytes each.
@@ -38,6 +31,8 @@ const (
 type documents struct {
 	readNext  time.Time
 	reading   bool
+	failures  int     // to read the list of resources, in a row
+	slow      bool    // the last reading took long
 	of        checked // what it was read of
 	resources []metav1.APIResource
 	stale     bool
@@ -52,48 +47,11 @@ type fetched struct {
 	body []byte
 }
 
-// Read keeps the documents of the extensions up to date until ctx ends, and then returns
-// nil. Every front door reads them, since each merges them with its own.
-func (h *Handlers) Read(ctx context.Context) error {
-	ticks := time.NewTicker(readTick)
-	defer ticks.Stop()
-	slots := make(chan struct{}, readsAtOnce)
-	for {
-		select {
-		case <-ticks.C:
-		case <-ctx.Done():
-			return nil
-		}
-		for i, x := range h.all() {
-			if !x.wantsReading(h.now()) {
-				continue
-			}
-			select {
-			case slots <- struct{}{}:
-			default:
-				continue
-			}
-			x.startReading()
-			go func() {
-				defer func() { <-slots }()
-				h.read(ctx, x, i < maxDescribed)
-			}()
-		}
-	}
-}
-
-// wantsReading reports whether the documents of an extension are due.
-func (x *extension) wantsReading(now time.Time) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.condition.status == "True" && !x.reading && (!now.Before(x.readNext) || x.of != x.checked())
-}
-
 func (x *extension) startReading() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.of != x.checked() {
-		x.v2, x.v3 = fetched{}, fetched{} // another server
+		x.v2, x.v3, x.failures, x.slow = fetched{}, fetched{}, 0, false // another server
 	}
 	x.reading, x.of = true, x.checked()
 }
@@ -112,10 +70,9 @@ func (h *Handlers) read(ctx context.Context, x *extension, describe bool) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.reading, x.readNext = false, h.now().Add(readAgain)
+	x.reading, x.readNext = false, h.now().Add(x.pause(err != nil))
 	if err != nil {
 		h.Log.Debug("reading the discovery document of an extension failed, retrying", "name", x.name, "error", err)
-		x.readNext = h.now().Add(readSoon)
 		resources = x.resources
 	}
 	if stale := err != nil; changed || stale != x.stale || !reflect.DeepEqual(resources, x.resources) {
