@@ -133,7 +133,7 @@ func (s *issuedSuite) startNATSServer(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	local := strings.NewReplacer("0.0.0.0:4222", s.addresses[name], "0.0.0.0:6222", s.inside[name], `http: "127.0.0.1:8222"`, "").Replace(string(content))
+	local := strings.NewReplacer("0.0.0.0:4222", s.addresses[name], "0.0.0.0:6222", s.inside[name]).Replace(string(content))
 	if err := os.WriteFile(dir+"/local.conf", []byte(local), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,6 @@ const serverConfig = `# Written by portico pki. Start the server in this folder,
 # not become one with others, or the reverse: it refuses the whole reload, and has to be restarted.
 server_name: %q
 listen: "0.0.0.0:4222"
-http: "127.0.0.1:8222"
 max_payload: 8MB
 
 tls {

@@ -162,6 +162,27 @@ func TestProxyClient(t *testing.T) {
 	}
 }
 
+// TestNoMonitoringPage: no NATS server shows its connections and users to other users of the machine.
+func TestNoMonitoringPage(t *testing.T) {
+	servers := 0
+	for name, content := range contents(t, newPKI(t)) {
+		if !strings.HasSuffix(name, "/server.conf") {
+			continue
+		}
+		servers++
+		for line := range strings.Lines(content) {
+			for _, setting := range []string{"http", "monitor", "prof_port"} {
+				if strings.HasPrefix(strings.TrimSpace(line), setting) {
+					t.Errorf("%s has %q", name, line)
+				}
+			}
+		}
+	}
+	if servers == 0 {
+		t.Error("there are no servers")
+	}
+}
+
 // TestFoldersShareNoSecret compares the keys and seeds of all folders, except the keys of
 // service account tokens, which two services need.
 func TestFoldersShareNoSecret(t *testing.T) {

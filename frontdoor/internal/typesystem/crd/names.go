@@ -87,10 +87,12 @@ func (c *check) reservedNames() {
 	if c.old != nil && tree.Text(c.spec, "group") != tree.Text(c.oldSpec, "group") {
 		return // refused as such
 	}
-	before := builtIn(c.oldSpec, c.Types)
+	before := map[[2]string]bool{}
+	for _, b := range builtIn(c.oldSpec, c.Types) {
+		before[[2]string{b.name, b.field.String()}] = true
+	}
 	for _, claim := range builtIn(c.spec, c.Types) {
-		had := slices.ContainsFunc(before, func(b claimed) bool { return b.name == claim.name && b.field.String() == claim.field.String() })
-		if !had {
+		if !before[[2]string{claim.name, claim.field.String()}] {
 			c.Invalid(claim.field, claim.name, strconv.Quote(claim.name)+" is already in use by a built-in type of this group")
 		}
 	}
@@ -140,8 +142,13 @@ func accept(requested, had Names, used inUse) (Names, []conflict) {
 	given.Plural = claim("Plural", requested.Plural, had.Plural, used.resources)
 	given.Singular = claim("Singular", requested.Singular, had.Singular, used.resources)
 	var inUse []string
+	settled := map[string]bool{}
+	for _, name := range had.ShortNames {
+		settled[name] = true
+	}
 	for _, name := range requested.ShortNames {
-		if used.resources[name] && !slices.Contains(had.ShortNames, name) && !slices.Contains(inUse, strconv.Quote(name)+" is already in use") {
+		if used.resources[name] && !settled[name] {
+			settled[name] = true
 			inUse = append(inUse, strconv.Quote(name)+" is already in use")
 		}
 	}

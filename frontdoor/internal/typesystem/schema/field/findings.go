@@ -46,13 +46,15 @@ func (f Findings) List() []string {
 		path, err := strconv.Unquote(strings.TrimPrefix(finding, "duplicate field "))
 		return err == nil && !f.Patched && f.Opaque(strings.FieldsFunc(path, func(c rune) bool { return strings.ContainsRune(separators, c) }))
 	})
-	for _, name := range f.Unknown { // a field of a body that is unknown is not also a duplicate
-		if f.Patched {
-			break
+	if !f.Patched && len(all) > 0 { // a field of a body that is unknown is not also a duplicate
+		unknown := make(map[string]int, len(f.Unknown))
+		for _, name := range f.Unknown {
+			unknown[fmt.Sprintf("duplicate field %q", name)]++
 		}
-		if i := slices.Index(all, fmt.Sprintf("duplicate field %q", name)); i >= 0 {
-			all = slices.Delete(all, i, i+1)
-		}
+		all = slices.DeleteFunc(all, func(finding string) bool {
+			unknown[finding]--
+			return unknown[finding] >= 0
+		})
 	}
 	unknown := f.Unknown
 	if f.Order == nil {

@@ -27,10 +27,12 @@ type Set struct {
 	s       *spec.Schema
 	types   []string // JSON types; empty for any
 	pattern *regexp.Regexp
-	format  string   // empty if it is not validated
-	enum    []string // as JSON
-	keys    []string // that identify the items of a list
-	isSet   bool     // the items of a list must be unique
+	format  string          // empty if it is not validated
+	enum    []string        // as JSON
+	listed  map[string]bool // the values of a long enumeration; nil for a short one
+	allowed []string        // the enumeration in the form of messages
+	keys    []string        // that identify the items of a list
+	isSet   bool            // the items of a list must be unique
 	// showsCount is true if errors about too few parts show their number, not the value.
 	showsCount bool
 }
@@ -45,9 +47,7 @@ func Compile(s *spec.Schema, r release.Release) *Set {
 	if Recognizes(r, strings.Join(s.Type, ","), s.Format) {
 		k.format = s.Format
 	}
-	for _, value := range s.Enum {
-		k.enum = append(k.enum, field.Display(value))
-	}
+	k.enumerate()
 	prefix := vocabulary.K8s().Extension
 	if k.types = s.Type; s.Extensions[prefix+"int-or-string"] == true {
 		k.types = []string{"integer", "string"}
@@ -130,22 +130,34 @@ func (k *Set) check(e *field.Errors, value any, at *field.Path) {
 
 // checkEnum adds an error if a value is not in the enumeration.
 func (k *Set) checkEnum(e *field.Errors, value any, at *field.Path) {
-	if len(k.enum) > 0 && !slices.Contains(k.enum, field.Display(value)) {
-		e.NotSupported(at, value, k.allowed()...)
+	if len(k.enum) == 0 {
+		return
+	}
+	text := field.Display(value)
+	if known := k.listed[text] || k.listed == nil && slices.Contains(k.enum, text); !known {
+		e.NotSupported(at, value, k.allowed...)
 	}
 }
 
-// allowed returns the enumeration in the form of messages.
-func (k *Set) allowed() []string {
-	values := make([]string, len(k.s.Enum))
-	for i, value := range k.s.Enum {
+// searched is the longest enumeration whose values are compared one by one.
+const searched = 16
+
+// enumerate sets the values of the enumeration, of which a definition may have tens of thousands.
+func (k *Set) enumerate() {
+	for _, value := range k.s.Enum {
+		text := field.Display(value)
+		k.enum = append(k.enum, text)
 		if s, ok := value.(string); ok {
-			values[i] = s
-		} else {
-			values[i] = k.enum[i]
+			text = s
+		}
+		k.allowed = append(k.allowed, text)
+	}
+	if len(k.enum) > searched {
+		k.listed = make(map[string]bool, len(k.enum))
+		for _, text := range k.enum {
+			k.listed[text] = true
 		}
 	}
-	return values
 }
 
 // found is a value with its path, and the errors to add to.

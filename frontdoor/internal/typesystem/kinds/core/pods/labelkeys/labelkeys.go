@@ -103,16 +103,24 @@ func affinityKeys(c *rules.Check, m, _ map[string]any, at *field.Path) {
 	for key := range rules.Object(selected, "matchLabels") {
 		seen[key] = true
 	}
+	position := map[string]int{}
+	for i, key := range slices.Backward(keys) {
+		position[key] = i // the first, if there are several
+	}
 	for _, expression := range rules.Objects(selected, "matchExpressions") {
 		key := rules.Text(expression, "key")
 		// One expression is that of the key itself, which mergeLabelKeys has added.
-		if i := slices.Index(keys, key); i >= 0 && seen[key] {
+		if i, ok := position[key]; ok && seen[key] {
 			c.Invalid(at.Item(i), key, "exists in both matchLabelKeys and labelSelector")
 		}
 		seen[key] = true
 	}
+	excluded := map[string]bool{}
+	for _, key := range others {
+		excluded[key] = true
+	}
 	for i, key := range keys {
-		if slices.Contains(others, key) {
+		if excluded[key] {
 			c.Invalid(at.Field(match).Item(i), key, "exists in both matchLabelKeys and mismatchLabelKeys")
 		}
 	}

@@ -90,7 +90,10 @@ func containerStatuses(c *rules.Check, pod map[string]any, at *field.Path) {
 	for _, lists := range [...]struct{ statuses, containers string }{
 		{"containerStatuses", "containers"}, {"initContainerStatuses", "initContainers"}, {"ephemeralContainerStatuses", ""},
 	} {
-		containers := rules.Objects(spec, lists.containers)
+		containers := map[string]map[string]any{} // the first of each name
+		for _, container := range slices.Backward(rules.Objects(spec, lists.containers)) {
+			containers[rules.Text(container, "name")] = container
+		}
 		for i, one := range rules.Objects(status, lists.statuses) {
 			at := at.Field(lists.statuses).Item(i)
 			user(c, rules.Object(one, "user", "linux"), onWindows, at.Field("user").Field("linux"))
@@ -99,12 +102,11 @@ func containerStatuses(c *rules.Check, pod map[string]any, at *field.Path) {
 				c.Forbidden(at.Field(health), "must not be specified in container status")
 				continue
 			}
-			named := func(container map[string]any) bool { return container["name"] == one["name"] }
-			j := slices.IndexFunc(containers, named)
+			container, known := containers[rules.Text(one, "name")]
 			for k, resource := range rules.Objects(one, health) {
 				at := at.Field(health).Item(k)
-				if j >= 0 {
-					allocated(c, rules.Object(containers[j], "resources"), rules.Text(resource, "name"), at.Field("name"))
+				if known {
+					allocated(c, rules.Object(container, "resources"), rules.Text(resource, "name"), at.Field("name"))
 				}
 				healths(c, rules.Objects(resource, "resources"), at.Field("resources"))
 			}

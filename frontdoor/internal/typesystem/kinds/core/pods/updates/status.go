@@ -2,7 +2,6 @@ package updates
 
 import (
 	"net/netip"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -96,9 +95,12 @@ func nominated(c *rules.Check, m, old map[string]any, at *field.Path) {
 // stay.
 func addresses(c *rules.Check, status, old map[string]any, at *field.Path) {
 	all := rules.Objects(status, at.Name)
+	stored := map[string]bool{}
+	for _, one := range rules.Objects(old, at.Name) {
+		stored[rules.Text(one, "ip")] = true
+	}
 	for i, one := range all {
-		same := func(other map[string]any) bool { return other["ip"] == one["ip"] }
-		if slices.ContainsFunc(rules.Objects(old, at.Name), same) {
+		if stored[rules.Text(one, "ip")] {
 			continue
 		}
 		ip := rules.Text(one, "ip")
