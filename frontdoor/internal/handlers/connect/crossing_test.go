@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/textproto"
 	"strings"
 	"testing"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/connect/crossing"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/handlertest"
+	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 )
 
 // hostile are headers of a response with which a backend would speak for the origin of the API, or
@@ -111,6 +114,23 @@ func TestSealedLogs(t *testing.T) {
 	for name, want := range map[string]string{"Content-Type": "text/plain", "Content-Security-Policy": "sandbox", "X-Content-Type-Options": "nosniff"} {
 		if got := response.Header.Get(name); got != want {
 			t.Errorf("%s is %q", name, got)
+		}
+	}
+}
+
+// TestAnswersOfFrontDoors: what another front door answers is not sealed, unless it is the content of a
+// backend.
+func TestAnswersOfFrontDoors(t *testing.T) {
+	for path, want := range map[string]string{"/api/v1/namespaces/a/pods/b": "", "/api/v1/namespaces/a/pods/b/proxy/x": "sandbox", "/api/v1/nodes/b/proxy/x": "sandbox"} {
+		r := &request.Request{Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)}
+		if _, err := r.Identify(handlertest.Engine(t)); err != nil {
+			t.Fatal(err)
+		}
+		r.Extend(nil, nil)
+		own := http.Header{}
+		Extension{Plain: true}.answers(r).Response(own, http.Header{"Audit-Id": {"a"}, "Set-Cookie": {"a"}})
+		if own.Get("Content-Security-Policy") != want || own.Get("Set-Cookie") != "" {
+			t.Errorf("%s: %v", path, own)
 		}
 	}
 }

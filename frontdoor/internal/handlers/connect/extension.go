@@ -56,7 +56,7 @@ func (h *Handlers) extend(ctx context.Context, w http.ResponseWriter, r *request
 	if err != nil {
 		return err
 	}
-	out := &writer{ResponseWriter: w, answers: to.answers(), start: r.Begin, gone: gone}
+	out := &writer{ResponseWriter: w, answers: to.answers(r), start: r.Begin, gone: gone}
 	failed := &failure{}
 	if httpstream.IsUpgradeRequest(r.Request) {
 		upgrade, err := outbound.Dial(ctx, to.Transport, at, out.upgradeHeader)
@@ -85,9 +85,10 @@ func (to Extension) asked(ctx context.Context, r *request.Request, header http.H
 	return asked
 }
 
-// answers returns which headers of its responses reach the client.
-func (to Extension) answers() crossing.Answers {
-	if to.Plain {
+// answers returns which headers of its responses reach the client. What another front door proxies itself
+// is not its own word.
+func (to Extension) answers(r *request.Request) crossing.Answers {
+	if to.Plain && !r.ToConnection() {
 		return crossing.FrontDoor
 	}
 	return crossing.Extension
