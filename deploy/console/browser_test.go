@@ -75,6 +75,7 @@ func blank(t *testing.T) *tab {
 	if err := chromedp.Run(ctx); err != nil { // the browser lives as long as this context
 		t.Fatal(err)
 	}
+	b.allow("favicon.ico") // which browsers want of every host
 	b.run(log.Enable())
 	return b
 }
