@@ -27,7 +27,7 @@ func textRules() []Rule {
 // readers are functions that read or parse a text of any size.
 func readers() map[string][]string {
 	return map[string][]string{
-		"io": {"ReadAll"}, "gzip": {"NewReader"}, "flate": {"NewReader"}, "zlib": {"NewReader"}, "json": {"NewDecoder"}, "yaml": {"NewDecoder"},
+		"io": {"ReadAll"}, "goautoneg": {"ParseAccept"}, "gzip": {"NewReader"}, "flate": {"NewReader"}, "zlib": {"NewReader"}, "json": {"NewDecoder"}, "yaml": {"NewDecoder"},
 		"labels": {"Parse", "ParseToRequirements"}, "fields": {"ParseSelector"}, "metav1": {"LabelSelectorAsSelector"},
 		"grpc": {"MaxCallRecvMsgSize"},
 	}
@@ -47,7 +47,7 @@ func ownTexts() map[string]string {
 		"frontdoor/internal/handlers/connect/bounded.go":                "a page that streams, within maxPage",
 		"frontdoor/internal/handlers/connect/log.go":                    "the error of a node, of which only maxLogError is read",
 		"frontdoor/internal/handlers/console/oidc.go":                   "a form of the console, within maxExchange",
-		"frontdoor/internal/handlers/discovery/document.go":             "a document of this process",
+		"frontdoor/internal/handlers/discovery/document.go":             "a document of this process, and headers within ledger.Header",
 		"frontdoor/internal/handlers/operations/peers/wire.go":          "answers of other front doors, within maxAnswer and maxQuestion",
 		"frontdoor/internal/http/audit/body.go":                         "a body of at most MaxBody",
 		"frontdoor/internal/typesystem/catalogue/published/document.go": "data of the program",

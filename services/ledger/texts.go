@@ -15,6 +15,10 @@ var (
 	Selector = Text{Name: "the selector", Bytes: 64 * kib, Values: 10_000, Weight: 300}
 	// Query is the query of a URL; its values are parameters.
 	Query = Text{Name: "the query", Bytes: mib, Values: 10_000, Weight: 100}
+	// Path is the path of a URL; its values are segments.
+	Path = Text{Name: "the path", Bytes: mib, Values: 1000, Weight: 50}
+	// Header is a header that is a list, such as Accept. What follows is ignored.
+	Header = Text{Name: "a header with a list", Bytes: 16 * kib, Values: 200, Weight: 1000}
 	// AdmissionAnswer is the AdmissionReview that a webhook returns.
 	AdmissionAnswer = Text{Name: "the response of the admission webhook", Bytes: 8 * mib, Values: 20_000, Depth: 100, Weight: anyValue}
 	// ConversionAnswer is the ConversionReview that a webhook returns. Its size is also bounded by that of the
@@ -41,7 +45,7 @@ var (
 
 // All returns all texts.
 func All() []Text {
-	return []Text{Body, Selector, Query, Token, AdmissionAnswer, ConversionAnswer, DecisionAnswer, ReviewAnswer, IssuerAnswer,
+	return []Text{Body, Selector, Query, Path, Header, Token, AdmissionAnswer, ConversionAnswer, DecisionAnswer, ReviewAnswer, IssuerAnswer,
 		ServiceAnswer, ExtensionResources, ExtensionOpenAPI, PluginAnswer}
 }
 

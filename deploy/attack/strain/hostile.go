@@ -22,6 +22,7 @@ import (
 func hostile() []attack.Trial {
 	return []attack.Trial{
 		{Name: "HeavySelectors", Finding: "N1, N2, N4, M1", Run: heavySelectors},
+		{Name: "HeavyHeaders", Finding: "N4", Run: heavyHeaders},
 		{Name: "UnreadDocuments", Finding: "H2", Run: unreadDocuments},
 		{Name: "HeavyWebhooks", Finding: "H5, M2", Run: heavyWebhooks},
 		{Name: "LoopingWebhook", Finding: "H5", Run: loopingWebhook},
@@ -79,6 +80,27 @@ func heavySelectors(ctx context.Context, t *attack.Target) error {
 			for range attack.Count(t, 1, 10) {
 				watch := cluster.Request{Path: attack.ConfigMaps("default") + "?watch=1&timeoutSeconds=1&labelSelector=" + short}
 				if err := attack.Expect(ctx, reader.Actor, watch, 200, 429); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// heavyHeaders sends long lists in headers, and long paths, without credentials.
+func heavyHeaders(ctx context.Context, t *attack.Target) error {
+	return attack.Modest(t, modest, func() error {
+		return at(ctx, attack.Count(t, 10, 60), func(ctx context.Context) error {
+			for _, r := range []cluster.Request{
+				{Path: "/api/v1/pods", Header: http.Header{"Accept": {strings.Repeat("a/b,", 240_000)}}},
+				{Path: "/openapi/v2", Header: http.Header{"Accept-Encoding": {strings.Repeat("a,", 480_000)}}},
+				{Path: "/apis", Header: http.Header{"Accept": {"a/b" + strings.Repeat(";a=b", 230_000)}}},
+				{Path: "/api/v1/pods", Header: http.Header{"X-Forwarded-For": {strings.Repeat("1.1.1.1,", 120_000)}}},
+				{Path: "/api/v1" + strings.Repeat("/a", 450_000)},
+				{Path: "/api/v1/pods?" + strings.Repeat("a&", 450_000)},
+			} {
+				if err := attack.Expect(ctx, t.As(""), r, 401, 403, 404, 413); err != nil {
 					return err
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/wire/accept"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/cbor"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -32,7 +33,7 @@ func (c *Codec) Negotiate(r *http.Request, t *catalogue.Type, what What) (Form, 
 	if r.URL.RawQuery != "" {
 		query = r.URL.Query()
 	}
-	header := strings.Join(r.Header.Values("Accept"), ",")
+	header := ledger.HeaderList(r.Header, "Accept")
 	form, ok := c.accepted(header, t, what)
 	if named := c.representations(t, what); named != nil && header != "" && !accept.Names(header, named) {
 		return Form{}, &services.Status{Code: http.StatusNotAcceptable, Reason: services.ReasonNotAcceptable, Details: &services.StatusDetails{},

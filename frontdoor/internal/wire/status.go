@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/wire/accept"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/cbor"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/outcome"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/ledger"
 )
 
 // WriteStatus writes the Status of an error as the response: a Failure, or a Success if it is a
@@ -33,7 +33,7 @@ func (c *Codec) WriteStatus(w http.ResponseWriter, r *http.Request, of error) {
 // statusForm negotiates the form of a Status: Protobuf is always possible, representations
 // other than the whole object never are.
 func (c *Codec) statusForm(r *http.Request) Form {
-	for _, element := range accept.Parse(strings.Join(r.Header.Values("Accept"), ",")) {
+	for _, element := range accept.Parse(ledger.HeaderList(r.Header, "Accept")) {
 		if element.Params["as"] != "" {
 			continue
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/wire/cbor"
 	"github.com/portico-platform/portico/frontdoor/internal/wire/protobuf"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/ledger"
 )
 
 const (
@@ -193,7 +194,7 @@ func (d document) fits(clause goautoneg.Accept) bool {
 // choose returns the form that the client prefers, by default the first one. It returns
 // NotAcceptable (406) if no form matches the Accept header.
 func choose(r *http.Request, forms []document) (document, error) {
-	accept := strings.Join(r.Header.Values("Accept"), ",")
+	accept := ledger.HeaderList(r.Header, "Accept")
 	if accept == "" {
 		return forms[0], nil
 	}
@@ -251,7 +252,7 @@ func serve(w http.ResponseWriter, r *http.Request, forms []document) error {
 }
 
 func takesGzip(r *http.Request) bool {
-	for _, clause := range goautoneg.ParseAccept(r.Header.Get("Accept-Encoding")) {
+	for _, clause := range goautoneg.ParseAccept(ledger.HeaderList(r.Header, "Accept-Encoding")) {
 		if clause.Type == "gzip" || clause.Type == "*" {
 			return clause.Q > 0
 		}

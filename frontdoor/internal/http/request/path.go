@@ -23,8 +23,11 @@ import (
 // which responds after authorization: NotFound (404) for an unknown type, MethodNotAllowed
 // (405) for a method that the path does not support.
 func (r *Request) Identify(e *typesystem.Engine) (isResource bool, err error) {
+	if strings.Count(r.URL.EscapedPath(), "/") > ledger.Path.Values {
+		return false, tooLarge(limit.Query, &ledger.ExcessError{Text: ledger.Path, What: "segments", Limit: int64(ledger.Path.Values)})
+	}
 	if strings.Count(r.URL.RawQuery, "&") >= ledger.Query.Values {
-		r.Query = url.Values{}
+		r.Query, r.URL.RawQuery = url.Values{}, r.URL.RawQuery[:maxNaming] // which later stages parse
 		return false, tooLarge(limit.Query, &ledger.ExcessError{Text: ledger.Query, What: "parameters", Limit: int64(ledger.Query.Values)})
 	}
 	r.Query = r.URL.Query()

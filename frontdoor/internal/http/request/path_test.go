@@ -139,7 +139,7 @@ func TestLongQueries(t *testing.T) {
 	}
 	for query, refused := range map[string]bool{
 		"fieldSelector=" + strings.Repeat("a%3D,", 170_000): true, "labelSelector=" + strings.Repeat("a,", 11_000) + "a": true,
-		"labelSelector=a&labelSelector=" + strings.Repeat("a", 70_000): true, strings.Repeat("a&", 11_000): true,
+		"labelSelector=a&labelSelector=" + strings.Repeat("a", 70_000): true, strings.Repeat("a&", 11_000): true, "": false,
 		"labelSelector=" + strings.Repeat("a,", 9_000) + "a": false, "pretty=" + strings.Repeat("a", 900_000): false,
 	} {
 		r := &Request{Request: httptest.NewRequest(http.MethodGet, "/api/v1/pods?"+query, nil)}
@@ -147,6 +147,10 @@ func TestLongQueries(t *testing.T) {
 		if status := services.AsStatus(err); refused != (err != nil) || refused && status.Code != http.StatusRequestEntityTooLarge {
 			t.Errorf("%.30s of %d bytes: %v", query, len(query), err)
 		}
+	}
+	r := &Request{Request: httptest.NewRequest(http.MethodGet, "/api/v1/nodes/n/proxy"+strings.Repeat("/a", 2000), nil)}
+	if _, err := r.Identify(&typesystem.Engine{Types: types}); err == nil || services.AsStatus(err).Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("a path of 2,000 segments: %v", err)
 	}
 	long := "metadata.name=x," + strings.Repeat("a=b,", 2000) + "a=b"
 	if got := (&Request{Verb: "list", Query: url.Values{"fieldSelector": {long}}}).selected(); got != "" {
