@@ -65,8 +65,8 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 	e.PriorityClasses = mirror(&m, "scheduling.", "priorityclasses", plugin.ParsePriorityClass)
 	e.RuntimeClasses = mirror(&m, "node.", "runtimeclasses", plugin.ParseRuntimeClass)
 	e.Accounts = mirror(&m, "", "serviceaccounts", serviceaccount.Parse)
-	e.LimitRanges = mirror(&m, "", "limitranges", limits.Parse)
-	quotas := mirror(&m, "", "resourcequotas", usage.Parse)
+	e.LimitRanges = restricting(&m, "", "limitranges", limits.Parse)
+	quotas := restricting(&m, "", "resourcequotas", usage.Parse)
 	e.Quotas = quotas
 	isOn := func(name string) bool { // neither a flag nor a feature gate has turned it off
 		return slices.ContainsFunc(on, func(p plugin.Plugin) bool { return p.Name == name && (p.Mutate != nil || p.Validate != nil) })
@@ -74,21 +74,21 @@ func environment(ctx context.Context, n *run.Node, c plugin.Config, on []plugin.
 	if isOn("PodSecurityPolicy") {
 		e.PodPolicies = mirror(&m, "policy", "podsecuritypolicies", podsecurity.Parse)
 	}
-	mutating := mirror(&m, "admissionregistration.", "mutatingwebhookconfigurations", webhook.Parser(v, n.Release, clients, own.known(c.MutatingAs)))
-	validating := mirror(&m, "admissionregistration.", "validatingwebhookconfigurations", webhook.Parser(v, n.Release, clients, own.known(c.ValidatingAs)))
+	mutating := restricting(&m, "admissionregistration.", "mutatingwebhookconfigurations", webhook.Parser(v, n.Release, clients, own.known(c.MutatingAs)))
+	validating := restricting(&m, "admissionregistration.", "validatingwebhookconfigurations", webhook.Parser(v, n.Release, clients, own.known(c.ValidatingAs)))
 	if e.Delegates, err = delegates(&m, e, clients, own); err != nil {
 		return e, err
 	}
-	delegated := mirrorOf(&m, resource.GroupResource{Group: admissionservice.Group, Resource: admissionservice.Resource}, e.Delegates.Parse, e.Delegates.Changed)
+	delegated := mirrorOf(&m, changes.MirrorConfig[*delegate.Declared]{GroupResource: m.typeOf(admissionservice.Group, admissionservice.Resource), Decode: e.Delegates.Parse, Changed: e.Delegates.Changed, Keep: true})
 	e.Mutating, e.Validating = mutating, validating
 	configuring := []interface{ Revision() int64 }{mutating, validating, delegated}
 	if !n.Release.Before(release.V136) {
-		policies := mirror(&m, "admissionregistration.", "validatingadmissionpolicies", policy.ParseValidating)
+		policies := restricting(&m, "admissionregistration.", "validatingadmissionpolicies", policy.ParseValidating)
 		e.Policies, configuring = policies, append(configuring, policies)
-		e.PolicyBindings = mirror(&m, "admissionregistration.", "validatingadmissionpolicybindings", policy.ParseBinding)
-		mutations := mirror(&m, "admissionregistration.", "mutatingadmissionpolicies", policy.ParseMutating)
+		e.PolicyBindings = restricting(&m, "admissionregistration.", "validatingadmissionpolicybindings", policy.ParseBinding)
+		mutations := restricting(&m, "admissionregistration.", "mutatingadmissionpolicies", policy.ParseMutating)
 		e.Mutations, configuring = mutations, append(configuring, mutations)
-		e.MutationBindings = mirror(&m, "admissionregistration.", "mutatingadmissionpolicybindings", policy.ParseBinding)
+		e.MutationBindings = restricting(&m, "admissionregistration.", "mutatingadmissionpolicybindings", policy.ParseBinding)
 		e.CustomTypes = mirror(&m, "apiextensions.", "customresourcedefinitions", policy.ParseCustom)
 	}
 	if isOn("PodTopologyLabels") {
@@ -133,15 +133,23 @@ type mirrors struct {
 // mirror starts a mirror of a resource type, whose group is in short form, as in
 // "storage.".
 func mirror[T any](m *mirrors, group, plural string, decode func(services.Object) (T, error)) *changes.Mirror[T] {
-	return mirrorOf(m, resource.GroupResource{Group: m.node.Vocabulary.Group(group), Resource: plural}, decode, nil)
+	return mirrorOf(m, changes.MirrorConfig[T]{GroupResource: m.typeOf(group, plural), Decode: decode})
 }
 
-// mirrorOf is mirror with a function that is called after changes.
-func mirrorOf[T any](m *mirrors, gr resource.GroupResource, decode func(services.Object) (T, error), changed func()) *changes.Mirror[T] {
-	made := changes.NewMirror(changes.MirrorConfig[T]{
-		Source: m.source, Store: m.store, GroupResource: gr, Decode: decode, Changed: changed, Log: m.node.Log,
-	})
-	m.node.Go("mirror of "+gr.String(), made.Run)
+// restricting is mirror for objects that only restrict: the last state of one that can no longer be read stays in force.
+func restricting[T any](m *mirrors, group, plural string, decode func(services.Object) (T, error)) *changes.Mirror[T] {
+	return mirrorOf(m, changes.MirrorConfig[T]{GroupResource: m.typeOf(group, plural), Decode: decode, Keep: true})
+}
+
+func (m *mirrors) typeOf(group, plural string) resource.GroupResource {
+	return resource.GroupResource{Group: m.node.Vocabulary.Group(group), Resource: plural}
+}
+
+// mirrorOf starts a mirror of a configuration that has no source, store and log.
+func mirrorOf[T any](m *mirrors, c changes.MirrorConfig[T]) *changes.Mirror[T] {
+	c.Source, c.Store, c.Log = m.source, m.store, m.node.Log
+	made := changes.NewMirror(c)
+	m.node.Go("mirror of "+c.GroupResource.String(), made.Run)
 	m.ready = append(m.ready, made.Ready())
 	return made
 }

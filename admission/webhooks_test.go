@@ -104,7 +104,7 @@ func (s *remote) hook(name string, more ...string) string {
 func configure(t testing.TB, c *fake.Cluster, kind, name string, hooks ...string) {
 	t.Helper()
 	c.Put(t, resource.GroupResource{Group: "admissionregistration.platform.io", Resource: kind + "webhookconfigurations"},
-		fmt.Sprintf("{metadata: {name: %s}, webhooks: [%s]}", name, strings.Join(hooks, ", ")))
+		fmt.Sprintf("{metadata: {name: %q}, webhooks: [%s]}", name, strings.Join(hooks, ", ")))
 }
 
 func patching(patch string) string {

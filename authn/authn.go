@@ -60,7 +60,7 @@ type chain struct {
 
 // Authenticate implements services.Authn. Credentials that a method rejects, and bearer
 // tokens that no method accepts, are Unauthorized, even if requests without credentials
-// are anonymous.
+// are anonymous. The error is Unreadable if an object cannot be read that decides.
 func (a *chain) Authenticate(ctx context.Context, c services.Credentials) (services.Authentication, error) {
 	refused := c.BearerToken != ""
 	if int64(len(c.BearerToken)) > ledger.Token.Bytes {
@@ -78,7 +78,7 @@ func (a *chain) Authenticate(ctx context.Context, c services.Credentials) (servi
 		}
 		a.log.Debug("credentials refused", "method", m.Name(), "error", err)
 		refused = true
-		if services.AsInvalidatedToken(err) != nil {
+		if services.AsInvalidatedToken(err) != nil || services.IsReason(err, services.ReasonUnreadable) {
 			return services.Authentication{}, err
 		}
 		var refusal *method.Refusal

@@ -3,6 +3,8 @@ package authn
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +40,11 @@ type revocations struct {
 // revoked is what was read at one revision.
 type revoked struct {
 	*revocation.Set
+	// specs are those of the set by the names of their objects. Of an object that can no longer be read it is the
+	// one that was read last.
+	specs map[string]revocation.Spec
+	// unread is the error of an object that cannot be read and never could; nil if there is none.
+	unread   error
 	revision int64
 	at       time.Time
 }
@@ -59,7 +66,9 @@ func (r *revocations) run(ctx context.Context) error {
 }
 
 // check returns Unauthorized (401) if a result is revoked, and Unavailable (503) if no
-// Revocations have been read yet.
+// Revocations have been read yet. While a Revocation cannot be read of which nothing is known, it may be about
+// anybody, and the error is Unreadable (500), which names it, for all but the members of system:masters, who can
+// delete or replace it.
 func (r *revocations) check(ctx context.Context, a *services.Authentication, notOlderThan int64) error {
 	now := r.current.Load()
 	if now == nil || now.revision < notOlderThan {
@@ -71,6 +80,9 @@ func (r *revocations) check(ctx context.Context, a *services.Authentication, not
 	if by := now.Revokes(a, time.Now()); by != nil {
 		r.log.Debug("credentials are revoked", "user", a.User.Name, "reason", by.Reason)
 		return services.Unauthorized("")
+	}
+	if now.unread != nil && !slices.Contains(a.User.Groups, services.GroupMasters) {
+		return now.unread
 	}
 	return nil
 }
@@ -98,32 +110,56 @@ func (r *revocations) renew(ctx context.Context, notOlderThan int64) *revoked {
 
 // read lists all Revocations.
 func (r *revocations) read(ctx context.Context, read services.Read) error {
-	var specs []revocation.Spec
-	request := services.ListRequest{GroupResource: resource.GroupResource{Group: revocation.Group, Resource: revocation.Resource}, Read: read}
+	next := &revoked{specs: map[string]revocation.Spec{}}
+	known := map[string]revocation.Spec{}
+	if now := r.current.Load(); now != nil {
+		known = now.specs
+	}
+	request := services.ListRequest{GroupResource: resource.GroupResource{Group: revocation.Group, Resource: revocation.Resource}, Read: read, WithUnreadable: true}
 	revision, err := services.ForEach(ctx, r.store, request, func(o services.Object) error {
-		spec, err := revocation.Decode(o.JSON)
-		if err != nil {
-			r.log.Warn("a revocation is not readable", "name", o.Key.Name, "error", err)
-			return nil
-		}
-		specs = append(specs, spec)
+		next.add(o, known)
 		return nil
 	})
 	if services.IsReason(err, services.ReasonForbidden) && r.current.Load() == nil {
 		r.log.Warn("the store does not permit authn to read revocations: it has an earlier release", "error", err)
-		err, specs = nil, nil
+		err, next = nil, &revoked{}
 	}
 	if err != nil {
 		return err
 	}
-	next := &revoked{revocation.NewSet(specs), revision, time.Now()}
+	next.Set, next.revision, next.at = revocation.NewSet(slices.Collect(maps.Values(next.specs))), revision, time.Now()
 	for {
 		before := r.current.Load()
 		if before != nil && before.revision > revision && next.at.Sub(before.at) < orderedFor {
 			return nil // a read that began earlier, or of a replica of the store that lags
 		}
 		if r.current.CompareAndSwap(before, next) {
+			if next.unread != nil && (before == nil || before.unread == nil) {
+				r.log.Error("a revocation cannot be read: only members of system:masters are authenticated", "error", next.unread)
+			}
 			return nil
 		}
+	}
+}
+
+// add adds an object. Of one that cannot be read the spec that is known counts.
+func (r *revoked) add(o services.Object, known map[string]revocation.Spec) {
+	err := o.Err()
+	var spec revocation.Spec
+	if err == nil {
+		if spec, err = revocation.Decode(o.JSON); err == nil && spec.Empty() {
+			err = services.Unreadable(o.Key, o.Revision, "it does not name what is revoked")
+		} else if err != nil {
+			err = services.Unreadable(o.Key, o.Revision, err.Error())
+		}
+	}
+	if err == nil {
+		r.specs[o.Key.Name] = spec
+		return
+	}
+	if last, ok := known[o.Key.Name]; ok {
+		r.specs[o.Key.Name] = last
+	} else if r.unread == nil {
+		r.unread = err
 	}
 }

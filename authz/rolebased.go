@@ -1,6 +1,7 @@
 package authz
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math"
@@ -218,11 +219,26 @@ func namespaces(of []services.Attributes) []string {
 	return list
 }
 
-// decide decides by a view, with the revision until which the decision is right.
+// decide decides by a view, with the revision until which the decision is right. Roles and bindings that cannot be
+// read permit nothing; a refusal names one of them.
 func (a *roleBased) decide(v *view, q services.Attributes) services.Decision {
 	decision := v.Authorize(q)
 	decision.Revision = a.reached(v, q.Namespace)
+	if !decision.Allowed && q.User.Name != services.UserAnonymous {
+		if err := v.unreadable(q.Namespace); err != nil {
+			decision.Reason = "RBAC: " + err.Error()
+			decision.EvaluationError = join(decision.EvaluationError, err.Error())
+		}
+	}
 	return decision
+}
+
+// unreadable returns the error of a role or binding that counts in a namespace and cannot be read; nil if there is none.
+func (v *view) unreadable(namespace string) error {
+	if err := cmp.Or(v.roles[0].Unreadable(""), v.bindings[0].Unreadable("")); err != nil || namespace == "" {
+		return err
+	}
+	return cmp.Or(v.roles[1].Unreadable(namespace), v.bindings[1].Unreadable(namespace))
 }
 
 // catchUp returns a view that includes everything stored so far that counts in some namespaces. If
@@ -256,7 +272,12 @@ func (a *roleBased) catchUp(ctx context.Context, now *view, namespaces ...string
 
 // Rules implements services.Authz.
 func (a *roleBased) Rules(_ context.Context, r services.RulesRequest) (services.Rules, error) {
-	return a.current.Load().Rules(r), nil
+	now := a.current.Load()
+	rules := now.Rules(r)
+	if err := now.unreadable(r.Namespace); err != nil {
+		rules.Incomplete, rules.EvaluationError = true, join(rules.EvaluationError, err.Error())
+	}
+	return rules, nil
 }
 
 // byRole decides by the rules of one cluster role, whatever it is bound to.

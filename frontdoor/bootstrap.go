@@ -2,8 +2,6 @@ package frontdoor
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -89,10 +87,10 @@ func keyOf(gr resource.GroupResource, object map[string]any) resource.Key {
 	return resource.Key{GroupResource: gr, Namespace: namespace, Name: name}
 }
 
-// keys returns the keys of all objects of a type.
+// keys returns the keys of all objects of a type, also of those that cannot be read: they are not missing.
 func (d *door) keys(ctx context.Context, gr resource.GroupResource) (map[resource.Key]bool, error) {
 	keys := map[resource.Key]bool{}
-	_, err := services.ForEach(ctx, d.store, services.ListRequest{GroupResource: gr}, func(o services.Object) error {
+	_, err := services.ForEach(ctx, d.store, services.ListRequest{GroupResource: gr, WithUnreadable: true}, func(o services.Object) error {
 		keys[o.Key] = true
 		return nil
 	})
@@ -121,35 +119,8 @@ func (d *door) answered(ctx context.Context, ask func() error) error {
 // first one to start stores it under a resource that the API does not serve.
 func (d *door) sealingKey(ctx context.Context) (key []byte, err error) {
 	err = d.answered(ctx, func() error {
-		key, err = d.findKey(ctx)
+		key, err = bootstrap.SealingKey(ctx, d.store, d.log, reads.NewKey)
 		return err
 	})
 	return key, err
-}
-
-func (d *door) findKey(ctx context.Context) ([]byte, error) {
-	key := resource.Key{GroupResource: resource.GroupResource{Group: "portico", Resource: "sealing-keys"}, Name: "continue"}
-	type stored struct {
-		Metadata map[string]string `json:"metadata"`
-		Key      string            `json:"key"`
-	}
-	object, err := d.store.Get(ctx, services.GetRequest{Key: key})
-	if services.IsReason(err, services.ReasonNotFound) {
-		raw, marshal := json.Marshal(stored{map[string]string{"name": key.Name}, base64.StdEncoding.EncodeToString(reads.NewKey())})
-		if marshal != nil {
-			return nil, marshal
-		}
-		object, err = d.store.Create(ctx, services.CreateRequest{Key: key, Content: services.Content{JSON: raw}})
-		if services.IsReason(err, services.ReasonAlreadyExists) { // another replica created it first
-			object, err = d.store.Get(ctx, services.GetRequest{Key: key})
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	var s stored
-	if err := json.Unmarshal(object.JSON, &s); err != nil {
-		return nil, err
-	}
-	return base64.StdEncoding.DecodeString(s.Key)
 }

@@ -30,7 +30,7 @@ func (d *door) followCustom(ctx context.Context, n *run.Node, b backends.Service
 	var mirror *changes.Mirror[crd.Definition]
 	mirror = changes.NewMirror(changes.MirrorConfig[crd.Definition]{
 		Source: b.Changes, Store: b.Direct, Log: n.Log,
-		GroupResource: d.definitions(),
+		GroupResource: d.definitions(), Keep: true, // the types of one that can no longer be read are served as before
 		Decode: func(o services.Object) (crd.Definition, error) {
 			object, err := tree.Decode(o.JSON)
 			if err != nil {
@@ -42,7 +42,10 @@ func (d *door) followCustom(ctx context.Context, n *run.Node, b backends.Service
 			}
 			return crd.Compile(object, in)
 		},
-		Changed: func() { d.learn(builtIn.With(mirror.List("")), mirror.Revision()) },
+		Changed: func() {
+			now := mirror.Now()
+			d.learn(builtIn.With(now.List("")).WithoutReading(backends.Unknown(now.Unread(""))), now.Revision())
+		},
 	})
 	n.Go("following custom types", mirror.Run)
 	select {

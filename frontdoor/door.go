@@ -171,6 +171,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, parts *prepared.Parts
 		_, err := b.Store.Revision(ctx, resource.GroupResource{})
 		return err
 	}})
+	n.Health.Add(backends.StoredObjects(b.Direct))
 	d := &door{log: n.Log, vocabulary: n.Vocabulary, release: n.Release, tracer: n.Tracer, store: b.Store, admission: b.Admission,
 		requestTimeout: c.requestTimeout, goawayChance: c.goawayChance, browsers: headers, console: pages, gates: n.Gates,
 		relearned: make(chan struct{}, 1)}

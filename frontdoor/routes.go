@@ -5,11 +5,13 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/issuer"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/operations"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
+	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/routes"
 )
@@ -61,7 +63,11 @@ type failureKey struct{}
 // plain serves a path that is no resource. The error is that of the handler, for the stages to write.
 func (d *door) plain(w http.ResponseWriter, r *request.Request) error {
 	var failed failure
-	d.router.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), failureKey{}, &failed)))
+	ctx := context.WithValue(r.Context(), failureKey{}, &failed)
+	if r.Health && slices.Contains(r.User.Groups, services.GroupMasters) {
+		ctx = run.WithReasons(ctx)
+	}
+	d.router.ServeHTTP(w, r.WithContext(ctx))
 	return failed.err
 }
 

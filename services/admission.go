@@ -84,6 +84,9 @@ type AdmissionRequest struct {
 	// then calls Validate unless the object is unchanged. Mutate never refuses an object that only Validate
 	// would refuse. Admission may ignore it; see Validated.
 	ValidateEarly bool
+	// Repairs means that the object replaces one whose stored value cannot be read, by a user who may do that. It is
+	// admitted as a new one, but is not counted again, and not refused because of others that cannot be read.
+	Repairs bool
 	// Remembers means that the caller uses Unconcerned of the response. The transport sets it, because within
 	// one process computing Unconcerned costs more than the call.
 	Remembers bool

@@ -35,20 +35,24 @@ type Store interface {
 	Update(ctx context.Context, r UpdateRequest) (Object, error)
 
 	// Delete removes an object and returns its last state, with the revision of the
-	// deletion. NotFound (404) if it is gone, Conflict (409) if a precondition fails.
+	// deletion. NotFound (404) if it is gone, Conflict (409) if a precondition fails. One
+	// that cannot be read is removed only at the revision that Unreadable (500) names, and
+	// then returned without content.
 	Delete(ctx context.Context, r DeleteRequest) (Object, error)
 }
 
 // Reader is the read-only part of a Store.
 type Reader interface {
 	// Get returns one object. NotFound (404) if there is none, FutureRevision (504) if
-	// the revision that r.Read requires is not reached in time.
+	// the revision that r.Read requires is not reached in time, Unreadable (500) if its
+	// value in etcd cannot be read.
 	Get(ctx context.Context, r GetRequest) (Object, error)
 
 	// List returns one page of a collection in the order of namespace and name. A whole
 	// collection is read page by page: the first page fixes the revision, and the
 	// following ones request Exact at that revision, after Page.Next. Expired (410) if
-	// that revision is no longer available, FutureRevision (504) as for Get.
+	// that revision is no longer available, FutureRevision (504) as for Get, Unreadable
+	// (500) for the first object that cannot be read unless r.WithUnreadable.
 	List(ctx context.Context, r ListRequest) (Page, error)
 
 	// Revision returns the newest revision of the etcd that stores a type, read linearizably: every write of
@@ -103,6 +107,9 @@ type Object struct {
 	// Read-only.
 	Labels map[string]string
 	Fields map[string]string
+	// Unreadable says why the stored value cannot be read; empty if it can. Such an object
+	// has only its key and revision, and is returned only to those who ask for it.
+	Unreadable string
 }
 
 // Content is what a write stores.
@@ -135,6 +142,11 @@ type ListRequest struct {
 	// caller; BadRequest (400) if they do not parse.
 	LabelSelector string
 	FieldSelector string
+	// WithUnreadable returns objects that cannot be read too, with Object.Unreadable,
+	// whatever the selectors. A store of an earlier release returns an error instead.
+	// Without GroupResource, these of all types are returned, and nothing else; no page
+	// follows.
+	WithUnreadable bool
 }
 
 // Page is a part of a collection at one revision.

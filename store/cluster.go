@@ -85,8 +85,8 @@ func (s *cluster) Get(ctx context.Context, r services.GetRequest) (services.Obje
 	return *o, nil
 }
 
-// readable reads an object that the mirror could not decrypt. It returns InternalError (500)
-// if it still cannot be decrypted.
+// readable reads an object that the mirror could not read. It returns Unreadable (500) if that is
+// still so.
 func (s *cluster) readable(ctx context.Context, key resource.Key) (services.Object, error) {
 	path := key.Path()
 	answer, err := s.get(ctx, "get", path)
@@ -98,7 +98,7 @@ func (s *cluster) readable(ctx context.Context, key resource.Key) (services.Obje
 	}
 	o, err := s.decode(path, answer.Kvs[0], answer.Kvs[0].ModRevision)
 	if err == nil {
-		s.mirror.Decrypted(&o)
+		s.mirror.Read(&o)
 	}
 	return o, err
 }

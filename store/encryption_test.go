@@ -174,7 +174,7 @@ func TestUnreadableValues(t *testing.T) {
 	config := create(t, s, "a")
 	moved := raw(t, client, config.Key)
 	bad := pod("moved")
-	other := resource.Key{GroupResource: resource.GroupResource{Resource: "configmaps"}, Namespace: "ns", Name: "x"}
+	other := resource.Key{GroupResource: resource.GroupResource{Resource: "configmaps"}, Namespace: "default", Name: "x"}
 	if _, err := s.Create(t.Context(), services.CreateRequest{Key: other, Content: content("x", "one")}); err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestKeyThatReturns(t *testing.T) {
 	a, b := create(t, first, "a"), create(t, first, "b")
 	path := configure(t, "", two)
 	s := encrypted(t, client, path)
-	if _, err := get(t, s, a.Key); !services.IsReason(err, services.ReasonInternalError) {
+	if _, err := get(t, s, a.Key); !services.IsReason(err, services.ReasonUnreadable) {
 		t.Fatalf("without the key: %v", err)
 	}
 	if _, err := replica(t, client).Get(t.Context(), services.GetRequest{Key: a.Key}); err == nil || !strings.Contains(err.Error(), "is not set") {

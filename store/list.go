@@ -9,7 +9,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/kit/etcd/atrest"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/store/internal/mirror"
 	"github.com/portico-platform/portico/store/internal/object"
@@ -22,6 +21,8 @@ const (
 	// is sent: pageBytes bounds that memory for hundreds of clients.
 	pageObjects = 500
 	pageBytes   = 512 << 10
+	// rereads is how many objects that can be read since are read one by one for a list.
+	rereads = 3
 )
 
 // List is Store.List.
@@ -45,15 +46,20 @@ func (s *cluster) List(ctx context.Context, r services.ListRequest) (services.Pa
 	}
 	s.metrics.lists.WithLabelValues("memory").Inc()
 	page := fromMemory(c, snapshot)
-	if c.unreadable {
+	for tried := 0; c.unreadable != nil; tried++ {
+		if r.Read.Mode == services.Exact || tried == rereads {
+			return s.again(ctx, r, snapshot)
+		}
+		if _, err := s.readable(ctx, c.unreadable.Key); err != nil && !services.IsReason(err, services.ReasonNotFound) {
+			return services.Page{}, err
+		}
+		if snapshot, err = s.read(ctx, r.Read); err != nil {
+			return services.Page{}, err
+		}
 		if c, err = newCollector(r); err != nil {
 			return services.Page{}, err
 		}
-		revision := snapshot.Revision
-		if r.Read.Mode == services.Exact {
-			revision = r.Read.Revision
-		}
-		return s.fromHistory(ctx, c, revision)
+		page = fromMemory(c, snapshot)
 	}
 	if page.Next != "" {
 		s.mirror.Pin(snapshot)
@@ -62,6 +68,19 @@ func (s *cluster) List(ctx context.Context, r services.ListRequest) (services.Pa
 		page.Revision = r.Read.Revision
 	}
 	return page, nil
+}
+
+// again reads a page of which an object in memory cannot be read from etcd.
+func (s *cluster) again(ctx context.Context, r services.ListRequest, snapshot *mirror.Snapshot) (services.Page, error) {
+	c, err := newCollector(r)
+	if err != nil {
+		return services.Page{}, err
+	}
+	revision := snapshot.Revision
+	if r.Read.Mode == services.Exact {
+		revision = r.Read.Revision
+	}
+	return s.fromHistory(ctx, c, revision)
 }
 
 // exactly returns the state at a revision, or nil if the mirror no longer has it. It
@@ -95,7 +114,7 @@ func fromMemory(c *collector, snapshot *mirror.Snapshot) services.Page {
 }
 
 // fromHistory reads a page from etcd at a revision that the mirror no longer holds, or has
-// not decrypted. InternalError (500) if an object cannot be decrypted.
+// not read. Unreadable (500) if an object cannot be read, unless the caller requests those too.
 func (s *cluster) fromHistory(ctx context.Context, c *collector, revision int64) (services.Page, error) {
 	c.page.Revision, c.page.Epoch = revision, s.mirror.Epoch().ID
 	end := clientv3.GetPrefixRangeEnd(c.scan)
@@ -110,15 +129,15 @@ func (s *cluster) fromHistory(ctx context.Context, c *collector, revision int64)
 		for i, kv := range part.Kvs {
 			from = string(kv.Key)
 			o, err := s.codec.Decode(from, kv.Value, kv.ModRevision)
-			var unreadable *atrest.Unreadable
-			if errors.As(err, &unreadable) {
-				return services.Page{}, services.AsStatus(err)
-			}
 			if err != nil {
-				continue // the mirror has logged it, and omits it too
+				continue // it is not the path of an object
 			}
-			s.mirror.Decrypted(&o)
-			if !c.take(from, &o) {
+			s.mirror.Read(&o)
+			more := c.take(from, &o)
+			if c.unreadable != nil {
+				return services.Page{}, c.unreadable.Err()
+			}
+			if !more {
 				if c.selector.Empty() {
 					c.page.Remaining = part.Count - int64(i)
 				}
@@ -141,8 +160,11 @@ type collector struct {
 	from     string // path where the page starts
 	limit    int
 	bytes    int
-	// unreadable is true if the mirror could not decrypt an object. The page is incomplete then.
-	unreadable bool
+	// unreadable is an object of the page that cannot be read, unless the caller requests those too. The page is
+	// incomplete then.
+	unreadable *services.Object
+	all        bool // whether the caller requests those too
+	name       string
 }
 
 func newCollector(r services.ListRequest) (*collector, error) {
@@ -153,7 +175,7 @@ func newCollector(r services.ListRequest) (*collector, error) {
 	if r.Limit < 0 {
 		return nil, services.BadRequest("limit must not be negative")
 	}
-	c := &collector{selector: selector, prefix: r.GroupResource.Path(), limit: r.Limit}
+	c := &collector{selector: selector, prefix: r.GroupResource.Path(), limit: r.Limit, all: r.WithUnreadable}
 	if c.limit == 0 {
 		c.limit = pageObjects
 	}
@@ -161,7 +183,8 @@ func newCollector(r services.ListRequest) (*collector, error) {
 		c.prefix += r.Namespace + "/"
 	}
 	c.scan = c.prefix
-	if name, ok := selector.Field("metadata.name"); ok && r.Namespace != "" {
+	name, named := selector.Field("metadata.name")
+	if c.name = name; named && r.Namespace != "" {
 		c.scan += name
 	}
 	if r.After != "" {
@@ -173,11 +196,15 @@ func newCollector(r services.ListRequest) (*collector, error) {
 // take adds an object to the page if it matches. It returns false if the page is full:
 // then another page follows.
 func (c *collector) take(path string, o *services.Object) bool {
-	if object.Unreadable(o) {
-		c.unreadable = true
+	bad := object.Unreadable(o)
+	switch {
+	case bad && c.name != "" && c.name != o.Key.Name:
+		return true // it is another one, whatever it contains
+	case bad && !c.all:
+		c.unreadable = o
 		return false
 	}
-	if !c.selector.Empty() && !c.selector.Matches(o.Key, o.Labels, o.Fields) {
+	if !bad && !c.selector.Empty() && !c.selector.Matches(o.Key, o.Labels, o.Fields) {
 		return true
 	}
 	if n := len(c.page.Objects); n > 0 && (n >= c.limit || c.bytes+len(o.JSON) > pageBytes) {

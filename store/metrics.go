@@ -40,7 +40,7 @@ func newMetrics(r prometheus.Registerer, m *mirror.Mirror) *metrics {
 			Help: "Requests refused because etcd was unavailable, by operation: read or write.",
 		}, []string{"operation"}),
 	}
-	r.MustRegister(out.etcd, out.lists, out.refused,
+	r.MustRegister(out.etcd, out.lists, out.refused, newUnreadableMetric(m),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "portico", Subsystem: "store", Name: "etcd_up",
 			Help: "1 while etcd responds, 0 while requests that need it are refused."}, func() float64 {
 			if m.Contact().Err() != nil {

@@ -74,6 +74,7 @@ func start(ctx context.Context, n *run.Node) error {
 		return err
 	}
 	s.main.observe(n)
+	s.observeUnreadable(n)
 	for _, one := range s.apart {
 		one.observe(n)
 	}

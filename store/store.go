@@ -97,6 +97,9 @@ func (s *Store) Get(ctx context.Context, r services.GetRequest) (services.Object
 
 // List implements services.Reader.
 func (s *Store) List(ctx context.Context, r services.ListRequest) (services.Page, error) {
+	if r.WithUnreadable && r.GroupResource == (resource.GroupResource{}) {
+		return s.unreadable(ctx, r.Limit)
+	}
 	return s.clusterOf(r.GroupResource).List(ctx, r)
 }
 

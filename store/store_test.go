@@ -183,20 +183,6 @@ func TestHistoryIsReadFromEtcd(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsLeftOut(t *testing.T) {
-	client := openEtcd(t)
-	s := replica(t, client)
-	create(t, s, "a")
-	if _, err := client.Put(t.Context(), pod("b").Path(), "no record"); err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range []*Store{s, replica(t, client)} {
-		if page := list(t, s, services.ListRequest{}); len(page.Objects) != 1 {
-			t.Errorf("listed %d objects", len(page.Objects))
-		}
-	}
-}
-
 func TestPreconditionsAreCheckedOnWhatEtcdHolds(t *testing.T) {
 	client := openEtcd(t)
 	cut := newCutWatch(client.Watcher)

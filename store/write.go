@@ -129,7 +129,8 @@ func (s *cluster) put(ctx context.Context, key resource.Key, content services.Co
 }
 
 // Delete is Store.Delete. It first tries the revision in the mirror, which may
-// be stale: errors are based on etcd's state only.
+// be stale: errors are based on etcd's state only. What cannot be read is removed only at the revision that the
+// caller names, who knows of it: it may have finalizers.
 func (s *cluster) Delete(ctx context.Context, r services.DeleteRequest) (services.Object, error) {
 	if err := object.CheckKey(r.Key); err != nil {
 		return services.Object{}, err
@@ -153,11 +154,14 @@ func (s *cluster) Delete(ctx context.Context, r services.DeleteRequest) (service
 		case o.Value == nil:
 			return services.Object{}, notFound(r.Key)
 		case o.Done:
-			return s.decode(do.Path, o.Value, o.Revision)
+			return s.codec.Decode(do.Path, o.Value.Value, o.Revision)
 		}
-		current, err := s.decode(do.Path, o.Value, o.Value.ModRevision)
+		current, err := s.codec.Decode(do.Path, o.Value.Value, o.Value.ModRevision)
 		if err != nil {
 			return services.Object{}, err
+		}
+		if object.Unreadable(&current) && (r.UID != "" || r.Revision != current.Revision) {
+			return services.Object{}, current.Err()
 		}
 		if err := precondition(r, &current); err != nil {
 			return services.Object{}, err
@@ -201,6 +205,9 @@ func precondition(r services.DeleteRequest, o *services.Object) error {
 
 func (s *cluster) decode(path string, kv *mvccpb.KeyValue, revision int64) (services.Object, error) {
 	o, err := s.codec.Decode(path, kv.Value, revision)
+	if err == nil {
+		err = o.Err()
+	}
 	if err != nil {
 		return services.Object{}, services.AsStatus(err)
 	}

@@ -118,7 +118,7 @@ func wantNames(t *testing.T, page services.Page, want ...string) {
 }
 
 func storeCreates(t *testing.T, c storeCase) {
-	for _, key := range []resource.Key{c.key("ns", "a"), c.key("", "b"), {GroupResource: resource.GroupResource{Resource: c.gr.Resource}, Name: "core"}} {
+	for _, key := range []resource.Key{c.key("ns", "a"), c.key("", "b"), {GroupResource: resource.GroupResource{Resource: "things"}, Name: c.gr.Resource}} {
 		created := c.create(t, key, "one")
 		want := services.Object{Key: key, Revision: created.Revision, UID: "uid-of-" + key.Name,
 			Labels: map[string]string{"value": "one"}, Fields: map[string]string{"spec.value": "one"}}
@@ -167,7 +167,7 @@ func storeUpdates(t *testing.T, c storeCase) {
 	}
 	_, err = c.store.Update(c.ctx, update)
 	wantReason(t, err, services.ReasonConflict)
-	gone := services.UpdateRequest{Key: c.key("ns", "nobody"), Revision: first.Revision, Content: update.Content}
+	gone := services.UpdateRequest{Key: c.key("ns", "nobody"), Revision: first.Revision, Content: c.content(c.key("ns", "nobody"), "two")}
 	_, err = c.store.Update(c.ctx, gone)
 	wantReason(t, err, services.ReasonNotFound)
 }

@@ -19,6 +19,16 @@ func (s *Spec) subjects() []struct{ field, value string } {
 	}
 }
 
+// Empty reports whether a spec names nothing that is revoked: no valid one does.
+func (s *Spec) Empty() bool {
+	for _, subject := range s.subjects() {
+		if subject.value != "" {
+			return false
+		}
+	}
+	return true
+}
+
 var hexadecimal = regexp.MustCompile(`\A[0-9a-fA-F]{1,2}(:?[0-9a-fA-F]{1,2})*\z`)
 
 // Problem is a mistake in one field of a spec.

@@ -71,7 +71,7 @@ func admissionRequestOut(r services.AdmissionRequest) *pb.AdmissionRequest {
 		Group: r.Group, Version: r.Version, Kind: r.Kind, Resource: r.Resource, Subresource: r.Subresource,
 		KindGroup: r.KindGroup, KindVersion: r.KindVersion, Namespace: r.Namespace, Name: r.Name, User: userOut(r.User),
 		Object: r.Object, OldObject: r.OldObject, Options: r.Options, DryRun: r.DryRun,
-		OwnerTypes: ownerTypesOut(r.OwnerTypes), Served: each(r.Served, servedTypeOut), Bypass: r.Bypass, AndValidate: r.AndValidate, ValidateEarly: r.ValidateEarly,
+		OwnerTypes: ownerTypesOut(r.OwnerTypes), Served: each(r.Served, servedTypeOut), Bypass: r.Bypass, AndValidate: r.AndValidate, ValidateEarly: r.ValidateEarly, Repairs: r.Repairs,
 	}
 }
 
@@ -99,7 +99,7 @@ func admissionRequestIn(m *pb.AdmissionRequest) services.AdmissionRequest {
 		Group: m.GetGroup(), Version: m.GetVersion(), Kind: m.GetKind(), Resource: m.GetResource(), Subresource: m.GetSubresource(),
 		KindGroup: m.GetKindGroup(), KindVersion: m.GetKindVersion(), Namespace: m.GetNamespace(), Name: m.GetName(), User: userIn(m.GetUser()),
 		Object: m.GetObject(), OldObject: m.GetOldObject(), Options: m.GetOptions(), DryRun: m.GetDryRun(),
-		OwnerTypes: ownerTypesIn(m.GetOwnerTypes()), Served: each(m.GetServed(), servedTypeIn), Bypass: m.GetBypass(), AndValidate: m.GetAndValidate(), ValidateEarly: m.GetValidateEarly(),
+		OwnerTypes: ownerTypesIn(m.GetOwnerTypes()), Served: each(m.GetServed(), servedTypeIn), Bypass: m.GetBypass(), AndValidate: m.GetAndValidate(), ValidateEarly: m.GetValidateEarly(), Repairs: m.GetRepairs(),
 		Remembers: true,
 	}
 }

@@ -29,11 +29,11 @@ func keyIn(m *pb.Key) resource.Key {
 }
 
 func objectOut(o services.Object) *pb.Object {
-	return &pb.Object{Key: keyOut(o.Key), Revision: o.Revision, Uid: o.UID, Json: o.JSON, Labels: o.Labels, Fields: o.Fields}
+	return &pb.Object{Key: keyOut(o.Key), Revision: o.Revision, Uid: o.UID, Json: o.JSON, Labels: o.Labels, Fields: o.Fields, Unreadable: o.Unreadable}
 }
 
 func objectIn(m *pb.Object) services.Object {
-	return services.Object{Key: keyIn(m.GetKey()), Revision: m.GetRevision(), UID: m.GetUid(), JSON: m.GetJson(), Labels: m.GetLabels(), Fields: m.GetFields()}
+	return services.Object{Key: keyIn(m.GetKey()), Revision: m.GetRevision(), UID: m.GetUid(), JSON: m.GetJson(), Labels: m.GetLabels(), Fields: m.GetFields(), Unreadable: m.GetUnreadable()}
 }
 
 func userOut(u services.UserInfo) *pb.UserInfo {

@@ -38,7 +38,7 @@ func (s storeServer) List(ctx context.Context, m *pb.ListRequest) (*pb.Page, err
 	page, err := s.impl.List(ctx, services.ListRequest{
 		GroupResource: groupResourceIn(m.GetGroupResource()), Namespace: m.GetNamespace(), Read: read,
 		After: m.GetAfter(), Limit: int(m.GetLimit()),
-		LabelSelector: m.GetLabelSelector(), FieldSelector: m.GetFieldSelector(),
+		LabelSelector: m.GetLabelSelector(), FieldSelector: m.GetFieldSelector(), WithUnreadable: m.GetWithUnreadable(),
 	})
 	if err != nil {
 		return nil, errorOut(err)
@@ -136,7 +136,7 @@ func (c *storeClient) List(ctx context.Context, r services.ListRequest) (service
 	m, err := c.peer.List(ctx, &pb.ListRequest{
 		GroupResource: groupResourceOut(r.GroupResource), Namespace: r.Namespace, Read: readOut(r.Read),
 		After: r.After, Limit: int64(r.Limit),
-		LabelSelector: r.LabelSelector, FieldSelector: r.FieldSelector,
+		LabelSelector: r.LabelSelector, FieldSelector: r.FieldSelector, WithUnreadable: r.WithUnreadable,
 	})
 	if err != nil {
 		return services.Page{}, errorIn(ctx, "store", err)

@@ -121,6 +121,20 @@ func (g *Registry) known() []*Declared {
 	return g.declared()
 }
 
+// Unreadable returns the error of an object that cannot be read and of which nothing is known; nil if there is none, and
+// for a nil registry.
+func (g *Registry) Unreadable() error {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.objects == nil {
+		return nil
+	}
+	return g.objects.Unreadable("")
+}
+
 // Changed makes Run read the objects.
 func (g *Registry) Changed() {
 	select {

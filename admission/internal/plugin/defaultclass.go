@@ -68,6 +68,9 @@ func (p defaultClass) mutate(_ context.Context, r *review.Review) error {
 	if spec == nil || spec[p.field] != nil || annotated {
 		return nil
 	}
+	if err := p.classes.Unreadable(""); err != nil { // it may be the default
+		return err
+	}
 	chosen := slices.DeleteFunc(slices.Clone(p.classes.List("")), func(c Class) bool { return !c.Default })
 	switch {
 	case len(chosen) == 0:

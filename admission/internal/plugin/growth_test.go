@@ -33,6 +33,8 @@ func (h held[T]) Get(_, name string) (T, bool) {
 	return value, ok
 }
 
+func (h held[T]) Unreadable(string) error { return nil }
+
 func (h held[T]) List(string) (all []T) {
 	for _, value := range h {
 		all = append(all, value)

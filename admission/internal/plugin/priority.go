@@ -129,6 +129,9 @@ func (p priority) class(ctx context.Context, r *review.Review, name string) (Pri
 
 func (p priority) globalDefault() (PriorityClass, error) {
 	chosen := PriorityClass{Value: "0", PreemptionPolicy: "PreemptLowerPriority"}
+	if err := p.classes.Unreadable(""); err != nil { // it may be the default
+		return chosen, err
+	}
 	var lowest int64
 	for _, class := range p.classes.List("") {
 		if !class.GlobalDefault {

@@ -22,6 +22,9 @@ import (
 type Collection[T any] interface {
 	Get(namespace, name string) (T, bool)
 	List(namespace string) []T
+	// Unreadable is changes.View.Unreadable: who decides by all objects of a namespace must not decide when it
+	// returns an error, because it does not know all of them.
+	Unreadable(namespace string) error
 }
 
 // Review is the state of one request. Object is the one of the request, or the one that

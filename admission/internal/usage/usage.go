@@ -130,7 +130,7 @@ func (p *Plugin) chargeAll(ctx context.Context, r *review.Review, known []quota.
 // charged reports whether the request can increase usage.
 func (p *Plugin) charged(r *review.Review) bool {
 	switch {
-	case r.Namespace == "":
+	case r.Namespace == "", r.Repairs: // it has been counted before
 		return false
 	case r.Subresource != "":
 		return p.updates && resizes(r)

@@ -25,6 +25,8 @@ type known []quota.Quota
 
 func (k known) List(string) []quota.Quota { return slices.Clone(k) }
 
+func (k known) Unreadable(string) error { return nil }
+
 func (k known) Get(string, string) (quota.Quota, bool) { return quota.Quota{}, false }
 
 // cluster stores quotas and returns the plugins of two replicas that charge them.

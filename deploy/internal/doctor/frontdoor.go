@@ -105,6 +105,22 @@ func (e *examination) ready(ctx context.Context, client *http.Client, server str
 		return
 	}
 	e.ok("ready", server, "ready")
+	e.parts(server, body)
+}
+
+// parts adds what a verbose answer says about parts that fail although the process is ready.
+func (e *examination) parts(subject, body string) {
+	for line := range strings.Lines(body) {
+		rest, failed := strings.CutPrefix(line, "[-]")
+		name, why, _ := strings.Cut(strings.TrimSpace(rest), " failed: ")
+		switch {
+		case !failed:
+		case name == "stored-objects" || name == "store-objects":
+			e.bad(Finding{Fail, "objects", subject, why, "restore the encryption configuration, or replace or delete the objects as a cluster administrator: docs/operations/unreadable.md"})
+		default:
+			e.bad(Finding{Warn, "ready", subject, "ready, but the check " + name + " fails: " + why, "its log has the reason"})
+		}
+	}
 }
 
 // may asks who the user is for the suite.

@@ -91,6 +91,7 @@ func (e *examination) process(ctx context.Context, address string) (page, bool) 
 	e.clock(address, header, before, e.now())
 	if code == http.StatusOK {
 		e.ok("process", address, "ready")
+		e.parts(address, body)
 	} else {
 		e.bad(Finding{Fail, "process", address, "not ready: " + failedChecks(body), "its log has the reason of the failed check"})
 	}

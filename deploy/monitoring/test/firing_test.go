@@ -89,6 +89,7 @@ var faults = map[string]string{
 	"PorticoDeprecatedAPIs":     `apiserver_requested_deprecated_apis{namespace="a",job="frontdoor",instance="f",group="g",version="v",resource="r"} 1x60`,
 	"PorticoEtcdAway":           `portico_store_etcd_up{namespace="a",job="store",instance="s",etcd="main"} 0x60`,
 	"PorticoEtcdAlarm":          `portico_store_etcd_alarms{namespace="a",job="store",instance="s",etcd="main"} 1x60`,
+	"PorticoUnreadableObjects":  `portico_store_unreadable_objects{namespace="a",job="store",instance="s",etcd="main",group="",resource="secrets"} 1x60`,
 	"PorticoEtcdSlow":           `portico_store_etcd_request_duration_seconds_bucket{namespace="a",job="store",instance="s",le="0.1"} 0+10x60` + "\n" + `portico_store_etcd_request_duration_seconds_bucket{namespace="a",job="store",instance="s",le="10"} 0+100x60`,
 	"PorticoDatabaseFillingUp":  `portico_etcd_database_used_bytes{namespace="a",job="portico",instance="p"} 81x60`,
 	"PorticoEtcdFillingUp":      `etcd_mvcc_db_total_size_in_bytes{namespace="a",job="etcd",instance="e"} 81x60`,

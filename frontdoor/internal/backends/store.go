@@ -88,6 +88,9 @@ func (s *Store) Get(ctx context.Context, r services.GetRequest) (services.Object
 		return s.Store.Get(ctx, r)
 	}
 	s.reads.WithLabelValues("copy").Inc()
+	if view.Err(r.Key) != nil {
+		return s.Store.Get(ctx, r) // it may be readable now
+	}
 	object, ok := view.Get(r.Key.Namespace, r.Key.Name)
 	if !ok || object.Key != r.Key {
 		return services.Object{}, services.NotFound(r.Key.Group, r.Key.Resource, r.Key.Name)
@@ -98,7 +101,7 @@ func (s *Store) Get(ctx context.Context, r services.GetRequest) (services.Object
 // List implements services.Reader. Lists in chunks go to the store, which keeps their state
 // for the following chunks.
 func (s *Store) List(ctx context.Context, r services.ListRequest) (services.Page, error) {
-	if r.Limit != 0 || r.After != "" || r.Read.Mode == services.Exact {
+	if r.Limit != 0 || r.After != "" || r.Read.Mode == services.Exact || r.WithUnreadable {
 		s.reads.WithLabelValues("store").Inc()
 		return s.Store.List(ctx, r)
 	}
@@ -107,7 +110,7 @@ func (s *Store) List(ctx context.Context, r services.ListRequest) (services.Page
 		return services.Page{}, services.BadRequest("%v", err)
 	}
 	view, head, ok := s.view(ctx, r.GroupResource, r.Read, listPoints)
-	if !ok {
+	if !ok || view.Unreadable(r.Namespace) != nil {
 		s.reads.WithLabelValues("store").Inc()
 		return s.Store.List(ctx, r)
 	}

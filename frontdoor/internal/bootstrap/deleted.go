@@ -24,7 +24,7 @@ func Deleted(ctx context.Context, store services.Reader, v vocabulary.Vocabulary
 	if services.IsReason(err, services.ReasonNotFound) {
 		return nil, nil
 	}
-	if err != nil {
+	if err != nil && !services.IsReason(err, services.ReasonUnreadable) {
 		return nil, err
 	}
 	objects, err := Fairness(v, r)

@@ -31,6 +31,8 @@ type Engine struct {
 	// CustomTypes are the definitions of the custom types, established or not.
 	CustomTypes []crd.Definition
 
+	// unread are the errors of definitions that cannot be read, by their names.
+	unread    map[string]error
 	options   Options
 	functions kinds.Functions
 	off       features.Fields
@@ -71,6 +73,22 @@ func (e *Engine) With(customTypes []crd.Definition) *Engine {
 	more := build(types, e.Schemas.With(types), e.functions, e.options)
 	more.CustomTypes, more.Expressions, more.off = customTypes, e.Expressions, e.off
 	return more
+}
+
+// WithoutReading sets the errors of definitions that cannot be read, by their names, which are those of their types, and
+// returns e. It must be called before e is used.
+func (e *Engine) WithoutReading(definitions map[string]error) *Engine {
+	e.unread = definitions
+	return e
+}
+
+// Unread returns the error of the definition of a type that is not served because the definition cannot be read; nil for
+// any other type.
+func (e *Engine) Unread(group, resource string) error {
+	if len(e.unread) == 0 {
+		return nil
+	}
+	return e.unread[resource+"."+group]
 }
 
 // DropFeatures removes the fields of disabled features from an object, unless the stored

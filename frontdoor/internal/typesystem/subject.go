@@ -14,6 +14,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/ledger"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // Subject maps the body of a path to the stored object: the body is the object itself, or
@@ -25,6 +26,19 @@ type Subject interface {
 	// object; the result may share memory with the body. A body of a subresource's own kind
 	// must have been defaulted.
 	Put(object, body map[string]any) (map[string]any, error)
+}
+
+// ShowJSON returns what a subject shows of a stored object, both as JSON.
+func ShowJSON(s Subject, stored []byte) ([]byte, error) {
+	object, err := tree.Decode(stored)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := s.Show(object)
+	if err != nil {
+		return nil, err
+	}
+	return tree.Encode(shown)
 }
 
 // SubjectOf returns the subject of a path.

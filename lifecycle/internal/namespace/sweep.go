@@ -2,6 +2,7 @@ package namespace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -42,6 +43,9 @@ func (c *Controller) sweep(ctx context.Context, namespace string) findings {
 	if len(served.Stale) > 0 {
 		all.discovery = fmt.Errorf("discovery is stale for these group versions: %v", served.Stale)
 	}
+	if err := c.known(ctx, served); err != nil {
+		all.discovery = errors.Join(all.discovery, err)
+	}
 	all.malformed = served.Malformed
 	var pods, others []*inventory.Type
 	for _, t := range served.Types {
@@ -58,6 +62,19 @@ func (c *Controller) sweep(ctx context.Context, namespace string) findings {
 	}
 	all.add(c.empty(ctx, namespace, others))
 	return all
+}
+
+// known returns an error if discovery may lack types, because the API cannot read all objects that define them.
+func (c *Controller) known(ctx context.Context, served *inventory.Inventory) error {
+	for _, t := range served.Types {
+		switch t.GroupResource().Resource {
+		case "customresourcedefinitions", "apiservices":
+			if err := c.each(ctx, "", t, func(*unstructured.Unstructured) error { return nil }); err != nil {
+				return fmt.Errorf("not all types are known: %w", err)
+			}
+		}
+	}
+	return nil
 }
 
 // empty deletes the objects of some types, several types concurrently.

@@ -192,6 +192,23 @@ func runAll(ctx context.Context, checks []Check, excluded []string) []error {
 	return outcomes
 }
 
+type reasonsKey struct{}
+
+// WithReasons returns the context of a request for health whose response says why checks fail: its user operates the
+// process.
+func WithReasons(ctx context.Context) context.Context {
+	return context.WithValue(ctx, reasonsKey{}, true)
+}
+
+// reason returns what a report says of a failure: the reason only to those who operate the process; at its status
+// address, that of parts.
+func (h healthPages) reason(r *http.Request, c Check, err error) string {
+	if h.notes && c.Partial || r.Context().Value(reasonsKey{}) != nil {
+		return strings.ReplaceAll(err.Error(), "\n", " ")
+	}
+	return "reason withheld"
+}
+
 // probe runs the checks and returns a report with a line for each.
 func (h healthPages) probe(r *http.Request, endpoint string, checks []Check, excluded []string) (report string, failed bool) {
 	var lines strings.Builder
@@ -203,7 +220,7 @@ func (h healthPages) probe(r *http.Request, endpoint string, checks []Check, exc
 		} else if err := outcomes[i]; err != nil {
 			failed = failed || !c.Partial
 			h.note(r, endpoint, c, err)
-			fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", c.Name)
+			fmt.Fprintf(&lines, "[-]%s failed: %s\n", c.Name, h.reason(r, c, err))
 		} else {
 			h.note(r, endpoint, c, nil)
 			fmt.Fprintf(&lines, "[+]%s ok", c.Name)

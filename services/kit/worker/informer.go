@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/run"
 )
 
@@ -75,10 +78,18 @@ func (h whileRunning) WithGroup(name string) slog.Handler {
 	return whileRunning{h.Handler.WithGroup(name), h.ctx}
 }
 
-// Ready returns a health check that passes when an informer has synced.
+// Ready returns a health check that passes when an informer has synced, or cannot because the API cannot read one of
+// the objects: the process waits for its repair, and all others of the process go on. It must be called before the
+// informer runs.
 func Ready(name string, informer cache.SharedIndexInformer) run.Check {
+	var unreadable atomic.Bool
+	// It fails only for an informer that runs, which then reports no such errors.
+	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+		unreadable.Store(apierrors.ReasonForError(err) == services.ReasonUnreadable)
+		cache.DefaultWatchErrorHandler(ctx, r, err)
+	})
 	return run.Check{Name: name, Probe: func(context.Context) error {
-		if !informer.HasSynced() {
+		if !informer.HasSynced() && !unreadable.Load() {
 			return errors.New("has not read its objects yet")
 		}
 		return nil

@@ -537,6 +537,7 @@ type Object struct {
 	Json          []byte                 `protobuf:"bytes,4,opt,name=json,proto3" json:"json,omitempty"`
 	Labels        map[string]string      `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Fields        map[string]string      `protobuf:"bytes,6,rep,name=fields,proto3" json:"fields,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Unreadable    string                 `protobuf:"bytes,7,opt,name=unreadable,proto3" json:"unreadable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -611,6 +612,13 @@ func (x *Object) GetFields() map[string]string {
 		return x.Fields
 	}
 	return nil
+}
+
+func (x *Object) GetUnreadable() string {
+	if x != nil {
+		return x.Unreadable
+	}
+	return ""
 }
 
 type Content struct {
@@ -734,16 +742,17 @@ func (x *GetRequest) GetRead() *Read {
 }
 
 type ListRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	GroupResource *GroupResource         `protobuf:"bytes,1,opt,name=group_resource,json=groupResource,proto3" json:"group_resource,omitempty"`
-	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Read          *Read                  `protobuf:"bytes,3,opt,name=read,proto3" json:"read,omitempty"`
-	After         string                 `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
-	Limit         int64                  `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
-	LabelSelector string                 `protobuf:"bytes,6,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
-	FieldSelector string                 `protobuf:"bytes,7,opt,name=field_selector,json=fieldSelector,proto3" json:"field_selector,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	GroupResource  *GroupResource         `protobuf:"bytes,1,opt,name=group_resource,json=groupResource,proto3" json:"group_resource,omitempty"`
+	Namespace      string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Read           *Read                  `protobuf:"bytes,3,opt,name=read,proto3" json:"read,omitempty"`
+	After          string                 `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	Limit          int64                  `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
+	LabelSelector  string                 `protobuf:"bytes,6,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
+	FieldSelector  string                 `protobuf:"bytes,7,opt,name=field_selector,json=fieldSelector,proto3" json:"field_selector,omitempty"`
+	WithUnreadable bool                   `protobuf:"varint,8,opt,name=with_unreadable,json=withUnreadable,proto3" json:"with_unreadable,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ListRequest) Reset() {
@@ -823,6 +832,13 @@ func (x *ListRequest) GetFieldSelector() string {
 		return x.FieldSelector
 	}
 	return ""
+}
+
+func (x *ListRequest) GetWithUnreadable() bool {
+	if x != nil {
+		return x.WithUnreadable
+	}
+	return false
 }
 
 type Page struct {
@@ -3637,6 +3653,7 @@ type AdmissionRequest struct {
 	Served        []*ServedType `protobuf:"bytes,19,rep,name=served,proto3" json:"served,omitempty"`
 	AndValidate   bool          `protobuf:"varint,20,opt,name=and_validate,json=andValidate,proto3" json:"and_validate,omitempty"`
 	ValidateEarly bool          `protobuf:"varint,21,opt,name=validate_early,json=validateEarly,proto3" json:"validate_early,omitempty"`
+	Repairs       bool          `protobuf:"varint,22,opt,name=repairs,proto3" json:"repairs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3814,6 +3831,13 @@ func (x *AdmissionRequest) GetAndValidate() bool {
 func (x *AdmissionRequest) GetValidateEarly() bool {
 	if x != nil {
 		return x.ValidateEarly
+	}
+	return false
+}
+
+func (x *AdmissionRequest) GetRepairs() bool {
+	if x != nil {
+		return x.Repairs
 	}
 	return false
 }
@@ -4216,14 +4240,17 @@ const file_portico_proto_rawDesc = "" +
 	"\x06custom\x18\x05 \x01(\bR\x06custom\"L\n" +
 	"\x04Read\x12(\n" +
 	"\x04mode\x18\x01 \x01(\x0e2\x14.portico.v1.ReadModeR\x04mode\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x03R\brevision\"\xd3\x02\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\"\xf3\x02\n" +
 	"\x06Object\x12!\n" +
 	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12\x10\n" +
 	"\x03uid\x18\x03 \x01(\tR\x03uid\x12\x12\n" +
 	"\x04json\x18\x04 \x01(\fR\x04json\x126\n" +
 	"\x06labels\x18\x05 \x03(\v2\x1e.portico.v1.Object.LabelsEntryR\x06labels\x126\n" +
-	"\x06fields\x18\x06 \x03(\v2\x1e.portico.v1.Object.FieldsEntryR\x06fields\x1a9\n" +
+	"\x06fields\x18\x06 \x03(\v2\x1e.portico.v1.Object.FieldsEntryR\x06fields\x12\x1e\n" +
+	"\n" +
+	"unreadable\x18\a \x01(\tR\n" +
+	"unreadable\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
@@ -4244,7 +4271,7 @@ const file_portico_proto_rawDesc = "" +
 	"\n" +
 	"GetRequest\x12!\n" +
 	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12$\n" +
-	"\x04read\x18\x02 \x01(\v2\x10.portico.v1.ReadR\x04read\"\x8d\x02\n" +
+	"\x04read\x18\x02 \x01(\v2\x10.portico.v1.ReadR\x04read\"\xb6\x02\n" +
 	"\vListRequest\x12@\n" +
 	"\x0egroup_resource\x18\x01 \x01(\v2\x19.portico.v1.GroupResourceR\rgroupResource\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12$\n" +
@@ -4252,7 +4279,8 @@ const file_portico_proto_rawDesc = "" +
 	"\x05after\x18\x04 \x01(\tR\x05after\x12\x14\n" +
 	"\x05limit\x18\x05 \x01(\x03R\x05limit\x12%\n" +
 	"\x0elabel_selector\x18\x06 \x01(\tR\rlabelSelector\x12%\n" +
-	"\x0efield_selector\x18\a \x01(\tR\rfieldSelector\"\x98\x01\n" +
+	"\x0efield_selector\x18\a \x01(\tR\rfieldSelector\x12'\n" +
+	"\x0fwith_unreadable\x18\b \x01(\bR\x0ewithUnreadable\"\x98\x01\n" +
 	"\x04Page\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12,\n" +
 	"\aobjects\x18\x02 \x03(\v2\x12.portico.v1.ObjectR\aobjects\x12\x12\n" +
@@ -4471,7 +4499,7 @@ const file_portico_proto_rawDesc = "" +
 	"\n" +
 	"kind_group\x18\x04 \x01(\tR\tkindGroup\x12!\n" +
 	"\fkind_version\x18\x05 \x01(\tR\vkindVersion\x12\x12\n" +
-	"\x04kind\x18\x06 \x01(\tR\x04kind\"\x96\x05\n" +
+	"\x04kind\x18\x06 \x01(\tR\x04kind\"\xb0\x05\n" +
 	"\x10AdmissionRequest\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1c\n" +
 	"\toperation\x18\x02 \x01(\tR\toperation\x12\x14\n" +
@@ -4497,7 +4525,8 @@ const file_portico_proto_rawDesc = "" +
 	"\x06bypass\x18\x12 \x03(\tR\x06bypass\x12.\n" +
 	"\x06served\x18\x13 \x03(\v2\x16.portico.v1.ServedTypeR\x06served\x12!\n" +
 	"\fand_validate\x18\x14 \x01(\bR\vandValidate\x12%\n" +
-	"\x0evalidate_early\x18\x15 \x01(\bR\rvalidateEarly\"|\n" +
+	"\x0evalidate_early\x18\x15 \x01(\bR\rvalidateEarly\x12\x18\n" +
+	"\arepairs\x18\x16 \x01(\bR\arepairs\"|\n" +
 	"\tOwnerType\x12\x1f\n" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
 	"apiVersion\x12\x12\n" +

@@ -11,9 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/etcd"
-	"github.com/portico-platform/portico/services/kit/etcd/atrest"
 	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/store/internal/object"
@@ -49,6 +47,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 	defer proving.Wait()
 	proving.Go(func() { m.checkEpochAlways(ctx) })
 	proving.Go(func() { m.contact.Run(ctx) })
+	proving.Go(func() { m.readAgainAlways(ctx) })
 	loaded, delays := false, retry.NewBackoff(retryDelay, maxRetryDelay)
 	for ctx.Err() == nil {
 		before, void := m.reached()
@@ -135,39 +134,19 @@ func nextPage(objects, bytes int) int64 {
 	return int64(min(max(leastPage, objects*pageBytes/max(bytes, 1)), mostPage))
 }
 
-// changeOf decodes a value of etcd. An undecodable one is logged and counts as deleted, so
-// that it does not block all others. One that cannot be decrypted is object.Unreadable.
+// changeOf decodes a value of etcd. One that cannot be read is logged, and is object.Unreadable: it is not
+// absent. What is stored under a path that is not that of an object is ignored.
 func (m *Mirror) changeOf(kv *mvccpb.KeyValue) change {
 	path := string(kv.Key)
 	o, err := m.codec.Decode(path, kv.Value, kv.ModRevision)
-	var unreadable *atrest.Unreadable
-	if errors.As(err, &unreadable) {
-		m.log.Error("an object in etcd cannot be decrypted", "key", path, "revision", kv.ModRevision, "error", err)
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.unread[o.Key.GroupResource] = true
-		return change{path, kv.ModRevision, &o}
-	}
-	if err != nil {
-		m.log.Error("a value in etcd is not an object", "key", path, "revision", kv.ModRevision, "error", err)
+	switch {
+	case err != nil:
+		m.log.Error("a key in etcd is not that of an object", "key", path, "revision", kv.ModRevision, "error", err)
 		return change{path: path, revision: kv.ModRevision}
+	case object.Unreadable(&o):
+		m.log.Error("an object in etcd cannot be read", "object", o.Key.String(), "key", path, "revision", kv.ModRevision, "reason", o.Unreadable)
 	}
 	return change{path, kv.ModRevision, &o}
-}
-
-// Decrypted replaces an object.Unreadable by the object, which could be decrypted since.
-func (m *Mirror) Decrypted(o *services.Object) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.unread) == 0 {
-		return
-	}
-	path := o.Key.Path()
-	if held, ok := m.tree.Get(path); ok && object.Unreadable(held) && held.Revision == o.Revision {
-		m.tree.Set(path, o)
-		m.bytes += int64(len(o.JSON) - len(held.JSON))
-		m.shared = nil
-	}
 }
 
 // watch applies etcd's changes, starting at a revision, until the watch ends.

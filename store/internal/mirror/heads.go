@@ -41,9 +41,8 @@ func (m *Mirror) Heads(types []resource.GroupResource) ([]services.Head, bool) {
 	found := make([]services.Head, len(types))
 	for i, gr := range types {
 		found[i] = services.Head{Changed: m.heads.of(gr), Revision: m.revision, Epoch: m.epoch.ID}
-		if m.unread[gr] {
-			// The watch hub cannot publish what cannot be decrypted, so the copies of
-			// others may lack it even after the configuration was corrected.
+		if m.unreadable.types[gr] > 0 {
+			// The copies of callers of earlier releases lack it.
 			found[i].Changed = math.MaxInt64
 		}
 	}

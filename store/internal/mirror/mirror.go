@@ -19,7 +19,6 @@ import (
 	"github.com/portico-platform/portico/services/kit/etcd"
 	"github.com/portico-platform/portico/services/kit/etcd/epoch"
 	"github.com/portico-platform/portico/services/kit/sharedcall"
-	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/store/internal/contact"
 	"github.com/portico-platform/portico/store/internal/object"
 )
@@ -50,26 +49,25 @@ type Mirror struct {
 	keeper   *epoch.Keeper
 	lag      chan struct{} // signaled when a reader waits for a revision
 
-	mu       sync.Mutex
-	epoch    epoch.Epoch        // of the tree, or of the load in progress
-	filled   chan struct{}      // closed while the tree can be read
-	void     bool               // nothing is loaded: at the start, and after a break of history
-	cut      context.CancelFunc // ends the watch; nil if there is none
-	tree     *objects
-	revision int64 // the tree is the state of every revision from changed through revision
-	changed  int64
-	heads    heads
-	// unread are the types of which a value could not be decrypted since the start.
-	unread   map[resource.GroupResource]bool
-	bytes    int64     // of the objects of the tree
-	replaced int64     // bytes of objects replaced or removed since the start
-	shared   *Snapshot // of the current tree; nil until requested
-	waiters  waiters
-	pins     pins
-	stalled  time.Time // when the watch of etcd broke; zero while it runs
-	stuck    int       // watches in a row that were ended because they made no progress
-	newest   int64     // the newest revision of the epoch that was read from etcd
-	loads    int64
+	mu         sync.Mutex
+	epoch      epoch.Epoch        // of the tree, or of the load in progress
+	filled     chan struct{}      // closed while the tree can be read
+	void       bool               // nothing is loaded: at the start, and after a break of history
+	cut        context.CancelFunc // ends the watch; nil if there is none
+	tree       *objects
+	revision   int64 // the tree is the state of every revision from changed through revision
+	changed    int64
+	heads      heads
+	unreadable unreadable // of the tree
+	bytes      int64      // of the objects of the tree
+	replaced   int64      // bytes of objects replaced or removed since the start
+	shared     *Snapshot  // of the current tree; nil until requested
+	waiters    waiters
+	pins       pins
+	stalled    time.Time // when the watch of etcd broke; zero while it runs
+	stuck      int       // watches in a row that were ended because they made no progress
+	newest     int64     // the newest revision of the epoch that was read from etcd
+	loads      int64
 }
 
 // New returns an empty mirror.
@@ -77,7 +75,7 @@ func New(c Config) *Mirror {
 	m := &Mirror{
 		client: c.Client, codec: c.Codec, log: c.Log, pinAge: c.PinAge, pinBytes: c.PinBytes,
 		filled: make(chan struct{}), lag: make(chan struct{}, 1),
-		tree: new(objects), unread: map[resource.GroupResource]bool{}, pins: newPins(c.PinAge, c.PinBytes), void: true,
+		tree: new(objects), pins: newPins(c.PinAge, c.PinBytes), void: true,
 	}
 	m.keeper = epoch.New(epoch.Config{KV: etcd.Hedged(c.Client), Log: c.Log, Broken: m.forget})
 	m.contact = contact.New(contact.Config{KV: etcd.Hedged(c.Client), Key: epoch.Key, Log: c.Log})
@@ -128,6 +126,7 @@ func (m *Mirror) forgetAll() {
 	}
 	m.void, m.filled = true, make(chan struct{})
 	m.tree, m.bytes, m.shared, m.revision, m.changed, m.heads = new(objects), 0, nil, 0, 0, heads{}
+	m.unreadable = unreadable{}
 	m.pins = newPins(m.pinAge, m.pinBytes)
 	m.waiters.giveUp()
 	if m.cut != nil {
@@ -261,7 +260,7 @@ func (m *Mirror) Status() Status {
 
 // reset installs a freshly loaded tree, unless its epoch has ended.
 func (m *Mirror) reset(tree *objects, revision int64, of epoch.Epoch) {
-	bytes := bytesOf(tree)
+	bytes, bad := sumOf(tree)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if of != m.epoch {
@@ -269,7 +268,7 @@ func (m *Mirror) reset(tree *objects, revision int64, of epoch.Epoch) {
 	}
 	m.replaced += m.bytes
 	m.tree, m.bytes, m.revision, m.changed, m.shared = tree, bytes, revision, revision, nil
-	m.heads = heads{floor: revision}
+	m.heads, m.unreadable = heads{floor: revision}, bad
 	m.pins.trim(time.Now(), m.replaced)
 	m.loads++
 	m.waiters.wake(revision)
@@ -302,6 +301,7 @@ func (m *Mirror) apply(changes []change, revision int64) {
 			old, _ = m.tree.Set(c.path, c.object)
 			m.bytes += int64(len(c.object.JSON))
 		}
+		m.unreadable.put(c.path, c.object)
 		if old != nil {
 			m.bytes -= int64(len(old.JSON))
 			m.replaced += int64(len(old.JSON))
@@ -325,10 +325,14 @@ func (m *Mirror) advance(revision int64) {
 	}
 }
 
-func bytesOf(tree *objects) (sum int64) {
-	tree.Scan(func(_ string, o *services.Object) bool {
-		sum += int64(len(o.JSON))
+// sumOf returns the bytes of the objects of a tree, and those that cannot be read.
+func sumOf(tree *objects) (bytes int64, bad unreadable) {
+	tree.Scan(func(path string, o *services.Object) bool {
+		bytes += int64(len(o.JSON))
+		if object.Unreadable(o) {
+			bad.put(path, o)
+		}
 		return true
 	})
-	return sum
+	return bytes, bad
 }

@@ -65,7 +65,7 @@ func TestBytes(t *testing.T) {
 		if got := m.Status().Bytes; got != step.want {
 			t.Errorf("step %d: %d bytes, want %d", n, got, step.want)
 		}
-		if held := bytesOf(m.tree); held != step.want {
+		if held, _ := sumOf(m.tree); held != step.want {
 			t.Errorf("step %d: the objects have %d bytes, want %d", n, held, step.want)
 		}
 	}

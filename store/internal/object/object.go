@@ -5,12 +5,12 @@ package object
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/etcd/atrest"
 	"github.com/portico-platform/portico/services/kit/etcd/decoded"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/stored"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -44,6 +44,9 @@ func (c Codec) New(key resource.Key, content services.Content, by Mark) (Write, 
 	if err != nil {
 		return Write{}, services.BadRequest("%s: %v", key, err)
 	}
+	if err := stored.Check(key, content.JSON, at); err != nil { // it could not be read again
+		return Write{}, services.BadRequest("%s: the object cannot be stored: %v", key, err)
+	}
 	value := resource.EncodeRecord(resource.Record{
 		UID: content.UID, Labels: content.Labels, Fields: content.Fields, At: at, JSON: content.JSON, Write: by.ID, Trace: by.Trace,
 	})
@@ -73,27 +76,32 @@ func CheckKey(key resource.Key) error {
 }
 
 // Decode returns the object of a path and value in etcd. revision is that of the value or
-// of its deletion. If the value cannot be decrypted, the error is atrest.Unreadable, and the
-// object has only its key and revision.
+// of its deletion. If the value cannot be read, the object says so in Unreadable. The error means that
+// the path is not that of an object.
 func (c Codec) Decode(path string, value []byte, revision int64) (services.Object, error) {
 	key, err := resource.ParsePath(path)
 	if err != nil {
 		return services.Object{}, err
 	}
 	o, _, err := decoded.Object(c.Values, decoded.Value{Path: path, Key: key, Bytes: value, Revision: revision})
-	var unreadable *atrest.Unreadable
-	switch {
-	case errors.As(err, &unreadable):
-		return services.Object{Key: key, Revision: revision}, fmt.Errorf("%s: %w", key, err)
-	case err != nil:
-		return services.Object{}, fmt.Errorf("%s: %w", key, err)
+	if err != nil {
+		return services.Object{Key: key, Revision: revision, Unreadable: reason(err)}, nil
 	}
 	return o, nil
 }
 
-// Unreadable reports whether an object has only its key and revision, because its value
-// cannot be decrypted.
-func Unreadable(o *services.Object) bool { return o.JSON == nil }
+// reason returns why a value cannot be read, without the key.
+func reason(err error) string {
+	var unreadable *decoded.Unreadable
+	if errors.As(err, &unreadable) {
+		err = unreadable.Reason
+	}
+	return err.Error()
+}
+
+// Unreadable reports whether an object has only its key and revision, because its value cannot be
+// read.
+func Unreadable(o *services.Object) bool { return o.Unreadable != "" }
 
 // WriteID returns the ID of the write that stored a value; empty if it is unknown.
 func (c Codec) WriteID(path string, value []byte) string {

@@ -22,6 +22,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/etcd/atrest"
 	"github.com/portico-platform/portico/services/kit/etcd/decoded"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/stored"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -76,7 +77,7 @@ type Run struct {
 	Changes []services.Change
 	// Through is the revision through which Changes are complete.
 	Through int64
-	// Lost are changes that cannot be decrypted. There are no earlier changes of their types.
+	// Lost are changes that cannot be read. There are no earlier changes of their types.
 	Lost []Lost
 }
 
@@ -86,7 +87,7 @@ type Lost struct {
 	Revision int64
 }
 
-// lose records that a change cannot be decrypted.
+// lose records that a change cannot be read.
 func (r *Run) lose(l Lost) {
 	r.Changes = slices.DeleteFunc(r.Changes, func(c services.Change) bool { return c.Object.Key.GroupResource == l.GroupResource })
 	r.Lost = append(r.Lost, l)
@@ -130,7 +131,7 @@ func failure(response clientv3.WatchResponse) error {
 }
 
 // Read converts a response to a Run. The error is Compacted if the history is
-// compacted, and atrest.Unreadable after the Run if what follows may be readable soon.
+// compacted, and decoded.Unreadable after the Run if what follows may be readable soon.
 func (r *Reader) Read(response clientv3.WatchResponse) (Run, error) {
 	if err := failure(response); err != nil {
 		return Run{}, err
@@ -157,16 +158,17 @@ func (r *Reader) Read(response clientv3.WatchResponse) (Run, error) {
 	return run, nil
 }
 
-// change converts an event to a Change. ok is false if it cannot be decoded, or does not
+// change converts an event to a Change. ok is false if it is not about an object, or does not
 // count; such an event is not published. The error is Compacted if the object before it is compacted,
-// and atrest.Unreadable, with the key, if it cannot be decrypted.
+// and decoded.Unreadable, with the key, if it cannot be read: the object is not gone, so that this is not its
+// deletion.
 func (r *Reader) change(event *clientv3.Event) (c services.Change, ok bool, err error) {
 	c, err = r.decode(event)
 	if errors.Is(err, errPrevious) {
 		return c, false, Compacted{Through: event.Kv.ModRevision}
 	}
 	if err != nil && !errors.Is(err, errForeign) {
-		r.log.Error("undecodable value in etcd", "key", string(event.Kv.Key), "revision", event.Kv.ModRevision, "error", err)
+		r.log.Error("a value in etcd cannot be read", "key", string(event.Kv.Key), "revision", event.Kv.ModRevision, "error", err)
 	}
 	if unreadable(err) {
 		c.Object.Key, _ = resource.ParsePath(string(event.Kv.Key)) // it has been parsed before
@@ -201,22 +203,34 @@ func (r *Reader) decode(event *clientv3.Event) (services.Change, error) {
 		}
 		return services.Change{Type: services.Deleted, Object: object, OldLabels: object.Labels, OldFields: object.Fields}, err
 	}
-	old, err := decoded.Record(r.values, path, event.PrevKv.Value)
-	if unreadable(err) && !atrest.Transient(err) {
-		old = resource.Record{} // no watch has sent it: as if it had no labels and fields
-	} else if err != nil {
+	previous := decoded.Value{Path: path, Key: key, Bytes: event.PrevKv.Value, Revision: event.PrevKv.ModRevision}
+	old, err := r.before(previous)
+	if err != nil {
 		return services.Change{}, err
 	}
 	object, trace, err := decoded.Object(r.values, value)
 	change := services.Change{Type: services.Modified, Object: object, OldLabels: old.Labels, OldFields: old.Fields, Trace: trace}
-	if old.JSON != nil && (!maps.Equal(old.Labels, object.Labels) || !maps.Equal(old.Fields, object.Fields)) {
+	if old.JSON != nil && (!maps.Equal(old.Labels, object.Labels) || !maps.Equal(old.Fields, object.Fields)) && stored.Check(key, old.JSON, old.At) == nil {
 		change.OldJSON = tree.InsertResourceVersion(old.JSON, old.At, event.Kv.ModRevision)
 	}
 	return change, err
 }
 
+// before returns the record of the value before a change. One that cannot be read has no labels and fields: no
+// watch has sent it.
+func (r *Reader) before(v decoded.Value) (resource.Record, error) {
+	old, err := decoded.Record(r.values, v.Path, v.Bytes)
+	switch {
+	case atrest.Transient(err):
+		return old, &decoded.Unreadable{Key: v.Key, Revision: v.Revision, Reason: err}
+	case err != nil:
+		return resource.Record{}, nil
+	}
+	return old, nil
+}
+
 func unreadable(err error) bool {
-	var u *atrest.Unreadable
+	var u *decoded.Unreadable
 	return errors.As(err, &u)
 }
 

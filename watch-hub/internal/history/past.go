@@ -30,7 +30,7 @@ type Query struct {
 }
 
 // Past returns the changes of one type within the limits of the query. The error is
-// Compacted if not all of them are available or can be decrypted, and atrest.Unreadable if
+// Compacted if not all of them are available or can be read, and decoded.Unreadable if
 // that may change soon.
 func (r *Reader) Past(ctx context.Context, q Query) (Run, error) {
 	return r.past(ctx, q.GroupResource.Path(), q)
@@ -122,7 +122,7 @@ func (r *Reader) extend(a *answer, response clientv3.WatchResponse) error {
 	return nil
 }
 
-// ofOne returns the error of a read of one type with a change that cannot be decrypted: its history begins
+// ofOne returns the error of a read of one type with a change that cannot be read: its history begins
 // after that, unless it may be readable soon.
 func ofOne(err error, revision int64) error {
 	if atrest.Transient(err) {

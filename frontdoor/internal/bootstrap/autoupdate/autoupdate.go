@@ -148,9 +148,12 @@ func (k *Keeper) keep(ctx context.Context) {
 func (k *Keeper) pass(ctx context.Context) error {
 	var errs []error
 	for _, d := range k.Defaults {
-		seen, exists := k.mirrors[d.Key.GroupResource].Get(d.Key.Namespace, d.Key.Name)
+		now := k.mirrors[d.Key.GroupResource].Now()
+		seen, exists := now.Get(d.Key.Namespace, d.Key.Name)
 		var err error
 		switch {
+		case now.Err(d.Key) != nil: // it is not missing: an administrator decides
+			continue
 		case !exists:
 			err = k.Writer.Create(ctx, d)
 		case seen.incomplete:

@@ -75,7 +75,10 @@ func (r Record) note(ctx context.Context) ([]release.Release, error) {
 	record := stored{Metadata: map[string]string{"name": key.Name}}
 	object, err := r.Store.Get(ctx, services.GetRequest{Key: key})
 	exists := err == nil
-	if exists {
+	if revision, bad := services.UnreadableRevision(err); bad { // what it said is lost, and nothing else
+		r.Log.Error("the record of releases cannot be read and is replaced", "error", err)
+		object.Revision, exists, err = revision, true, nil
+	} else if exists {
 		err = json.Unmarshal(object.JSON, &record)
 	} else if services.IsReason(err, services.ReasonNotFound) {
 		err = nil
@@ -120,7 +123,7 @@ func (r Record) count(ctx context.Context, others []release.Release) (total int6
 				continue
 			}
 			seen[gr] = true
-			page, err := r.Store.List(ctx, services.ListRequest{GroupResource: gr, Limit: 1})
+			page, err := r.Store.List(ctx, services.ListRequest{GroupResource: gr, Limit: 1, WithUnreadable: true})
 			if err != nil {
 				return total, err
 			}

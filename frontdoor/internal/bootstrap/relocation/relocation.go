@@ -14,6 +14,7 @@ package relocation
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -96,7 +97,7 @@ func (m Mover) left(ctx context.Context, types []*catalogue.Type) ([]*catalogue.
 			continue
 		}
 		group.Go(func() error {
-			page, err := m.Store.List(ctx, services.ListRequest{GroupResource: former, Limit: 1,
+			page, err := m.Store.List(ctx, services.ListRequest{GroupResource: former, Limit: 1, WithUnreadable: true,
 				Read: services.Read{Mode: services.NotOlderThan, Revision: revision}})
 			found[i] = len(page.Objects) > 0
 			return err
@@ -119,7 +120,10 @@ func (m Mover) move(ctx context.Context, t *catalogue.Type) (int64, error) {
 	former, _ := m.former(t)
 	var moved atomic.Int64
 	for {
-		page, err := m.Store.List(ctx, services.ListRequest{GroupResource: former})
+		page, err := m.Store.List(ctx, services.ListRequest{GroupResource: former, WithUnreadable: true})
+		page.Objects = slices.DeleteFunc(page.Objects, func(o services.Object) bool { // these stay where they are
+			return o.Unreadable != ""
+		})
 		if err != nil || len(page.Objects) == 0 {
 			return moved.Load(), err
 		}

@@ -81,6 +81,8 @@ type Subject struct {
 	Type *catalogue.Type
 	// Old is the stored object as JSON, in the version of Type; nil if there is none.
 	Old []byte
+	// Repairs is that of services.AdmissionRequest.
+	Repairs bool
 }
 
 // Review is the admission review of one object: Mutate, then Validate.
@@ -98,7 +100,7 @@ func (c *Call) Review(s Subject) *Review {
 		return &Review{call: c}
 	}
 	r := c.request
-	review := &Review{call: c, question: services.AdmissionRequest{Operation: s.Operation,
+	review := &Review{call: c, question: services.AdmissionRequest{Operation: s.Operation, Repairs: s.Repairs,
 		Group: r.Type.Group, Version: r.Type.Version, Resource: r.Type.Resource, Subresource: r.SubresourceName(),
 		Kind: s.Type.Kind, KindGroup: s.Type.Group, KindVersion: s.Type.Version, Namespace: s.Namespace, Name: s.Name,
 		User: r.User, OldObject: s.Old, Options: c.options(s.Operation, r.Engine.MetaGroup()), DryRun: c.dryRun, Served: served(r), Converter: converter{r}}}

@@ -116,7 +116,7 @@ func (r registration) checked() checked { return checked{r.service, r.authoritie
 func (x *extension) due(now time.Time) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return !x.running && (!now.Before(x.next) || x.schedule.checked != x.registration.checked() || x.condition.status == "")
+	return x.unread == nil && !x.running && (!now.Before(x.next) || x.schedule.checked != x.registration.checked() || x.condition.status == "")
 }
 
 func (x *extension) begin() {

@@ -77,7 +77,10 @@ func New(c Config) *Handlers {
 	h.table.Store(&table{})
 	h.metrics = newMetrics(h)
 	h.mirror = changes.NewMirror(changes.MirrorConfig[registration]{Source: c.Source, Store: c.Store, Log: c.Log,
-		GroupResource: h.resource(), Decode: decode, Changed: func() { h.learn(h.mirror.List("")) }})
+		GroupResource: h.resource(), Decode: decode, Keep: true, Changed: func() {
+			now := h.mirror.Now()
+			h.learn(append(now.List(""), unread(now.Unread(""))...))
+		}})
 	return h
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -29,6 +30,19 @@ type registration struct {
 	insecure                       bool
 	// condition is the condition Available; its zero value is a missing one.
 	condition condition
+	// unread is the error of an APIService that cannot be read and of which only the group version is known.
+	unread error
+}
+
+// unread returns what is known of APIServices that cannot be read: the group version by their names, which must not be
+// answered as if nobody served it.
+func unread(objects []changes.Unread) (all []registration) {
+	for _, u := range objects {
+		if version, group, ok := strings.Cut(u.Key.Name, "."); ok && !u.Known {
+			all = append(all, registration{name: u.Key.Name, group: group, version: version, unread: u.Err()})
+		}
+	}
+	return all
 }
 
 // groupVersion is the path segment of a group version.

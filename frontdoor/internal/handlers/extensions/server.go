@@ -73,6 +73,9 @@ func (x *extension) serve(w http.ResponseWriter, r *request.Request) error {
 	if err := nameable(r.User); err != nil {
 		return err
 	}
+	if x.unread != nil {
+		return x.unread
+	}
 	if x.condition.status != "True" {
 		return services.Unavailable("service unavailable: %s is not available", x.groupVersion())
 	}

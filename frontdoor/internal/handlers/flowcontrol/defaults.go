@@ -11,6 +11,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/amend"
 	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -63,6 +64,9 @@ func (k *Keeper) find(w wanted) (m meta, same, exists bool) {
 // restore creates a default that is missing, or gives it its spec and annotation again.
 func (k *Keeper) restore(ctx context.Context, w wanted) error {
 	m, same, exists := k.find(w)
+	if key := (resource.Key{GroupResource: typeOf(k.Vocabulary, w.kind), Name: w.name}); k.levels.Now().Err(key) != nil || k.flows.Now().Err(key) != nil {
+		return nil // it is not missing: an administrator decides
+	}
 	if !exists {
 		return k.create(ctx, w)
 	}

@@ -90,7 +90,7 @@ func New(c Config) (*Keeper, error) {
 }
 
 func mirror[T any](k *Keeper, kind string, parse func([]byte) (T, error)) *changes.Mirror[stored[T]] {
-	return changes.NewMirror(changes.MirrorConfig[stored[T]]{Source: k.Source, Store: k.Store, GroupResource: typeOf(k.Vocabulary, kind), Log: k.Log, Changed: k.learn,
+	return changes.NewMirror(changes.MirrorConfig[stored[T]]{Source: k.Source, Store: k.Store, GroupResource: typeOf(k.Vocabulary, kind), Log: k.Log, Changed: k.learn, Keep: true,
 		Decode: func(o services.Object) (s stored[T], err error) {
 			if s.spec, err = parse(o.JSON); err != nil {
 				return s, err

@@ -13,6 +13,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/races"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/repairs"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
@@ -150,6 +151,10 @@ func (h *Handlers) remove(ctx context.Context, x *deletion, key resource.Key) (o
 
 func (h *Handlers) removeOnce(ctx context.Context, x *deletion, key resource.Key) (services.Object, bool, error) {
 	current, err := h.Store.Get(ctx, services.GetRequest{Key: key})
+	if services.IsReason(err, services.ReasonUnreadable) {
+		gone, err := h.repairer().Remove(ctx, repairs.Removal{Request: x.Request, Options: x.options, DryRun: x.dryRun, Nameless: x.nameless}, key, err)
+		return gone, err == nil, err
+	}
 	if err != nil {
 		return current, false, err
 	}

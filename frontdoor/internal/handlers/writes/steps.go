@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/races"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/repairs"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
@@ -41,6 +41,10 @@ type current struct {
 	// cached is true for a state that may not be the newest.
 	cached bool
 	now    time.Time
+	// unreadable is the revision of a stored value that cannot be read and that the request replaces; 0 if there is
+	// none. The object then does not exist here, and its UID is that of the request.
+	unreadable int64
+	uid        string
 	// unversioned is the error of a change without the resourceVersion that its type requires.
 	unversioned error
 }
@@ -90,6 +94,12 @@ type stored struct {
 func (h *Handlers) attempt(ctx context.Context, w *writeRequest, newest bool) (out stored, err error) {
 	c := &current{now: time.Now(), cached: !newest && mayUseCache(w)}
 	c.object, err = traced(ctx, "current", func(ctx context.Context) (services.Object, error) { return h.readCurrent(ctx, w, c.cached) })
+	if services.IsReason(err, services.ReasonUnreadable) {
+		c.cached = false
+		if c.object, err = h.readCurrent(ctx, w, false); err != nil {
+			c.object, c.unreadable, err = h.repairer().Replaces(w.req, err)
+		}
+	}
 	if err == nil {
 		out, err = h.advance(ctx, w, c)
 	}
@@ -179,6 +189,9 @@ func (h *Handlers) desire(ctx context.Context, w *writeRequest, c *current) (d d
 	if w.req.Verb == "create" {
 		return d, w.checkCreate(d.tree)
 	}
+	if c.uid, err = repairs.TakeIdentity(w.req, c.unreadable, d.tree); err != nil {
+		return d, err
+	}
 	if w.req.Verb == "update" || c.exists() {
 		if d.tree, err = w.put(ctx, c, d); err != nil {
 			return d, err
@@ -225,6 +238,9 @@ func (h *Handlers) admit(ctx context.Context, w *writeRequest, c *current, d des
 			d.strict = nil
 		}
 		s.Identify(d.tree)
+		if c.uid != "" {
+			strategy.Metadata(d.tree)["uid"] = c.uid
+		}
 	}
 	if err := cmp.Or(w.prepare(ctx, c, d), c.unversioned); err != nil {
 		return a, err
@@ -272,7 +288,7 @@ func (w *writeRequest) review(ctx context.Context, c *current, object map[string
 	r := w.req
 	subject := admit.Subject{Operation: services.OperationUpdate, Type: w.bodyType, Namespace: r.Namespace, Name: r.Name}
 	if !c.exists() {
-		subject.Operation = services.OperationCreate
+		subject.Operation, subject.Repairs = services.OperationCreate, c.unreadable != 0
 		subject.Name = tree.Text(object, "metadata", "name")
 		return w.admission.Review(subject), nil
 	}
@@ -281,7 +297,7 @@ func (w *writeRequest) review(ctx context.Context, c *current, object map[string
 	}
 	old, err := r.Engine.View(ctx, c.object, r.Type)
 	if err == nil && w.bodyType != r.Type {
-		old.JSON, err = w.showOld(old.JSON)
+		old.JSON, err = typesystem.ShowJSON(w.subject, old.JSON)
 	}
 	subject.Old = old.JSON
 	return w.admission.Review(subject), err
@@ -298,19 +314,6 @@ func (w *writeRequest) shown(a admitted) (admit.Object, error) {
 	}
 	raw, err := tree.Encode(shown)
 	return admit.Object{JSON: raw}, err
-}
-
-// showOld returns what the path shows of the stored object.
-func (w *writeRequest) showOld(stored []byte) ([]byte, error) {
-	object, err := tree.Decode(stored)
-	if err != nil {
-		return nil, err
-	}
-	shown, err := w.subject.Show(object)
-	if err != nil {
-		return nil, err
-	}
-	return tree.Encode(shown)
 }
 
 // encoded returns an object with its JSON. It returns Invalid (422) for an object that is
@@ -349,16 +352,9 @@ func (w *writeRequest) prepare(ctx context.Context, c *current, d desired) error
 // dedupOwnerReferences drops duplicate ownerReferences and warns the client. The warning for a
 // patch is always the one for those that are there after admission, as in Kubernetes.
 func (w *writeRequest) dedupOwnerReferences(object map[string]any, afterAdmission bool) {
-	repeated := strategy.DedupOwnerReferences(object)
-	if repeated == nil {
-		return
+	if repeated := strategy.DedupOwnerReferences(object); repeated != nil {
+		w.admission.Warn(strategy.RepeatedOwners(repeated, afterAdmission))
 	}
-	after := ""
-	if afterAdmission {
-		after = " after mutating admission happens"
-	}
-	w.admission.Warn(".metadata.ownerReferences contains duplicate entries" + after + "; API server dedups owner references in 1.20+, " +
-		"and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: " + strings.Join(repeated, ", "))
 }
 
 // trackFields updates the managedFields for the request's field manager.

@@ -65,10 +65,14 @@ func (h *Handlers) store(ctx context.Context, w *writeRequest, c *current, v val
 	}
 	key := w.req.Key()
 	key.Name = tree.Text(v.tree, "metadata", "name")
-	out.created = !c.exists()
+	out.created = !c.exists() && c.unreadable == 0
 	switch {
 	case w.options.DryRun:
 		out.object, err = h.pretend(ctx, w, c, services.Object{Key: key, JSON: content.JSON})
+	case c.unreadable != 0:
+		out.swapped = true
+		out.object, err = h.Store.Update(ctx, services.UpdateRequest{Key: key, Revision: c.unreadable, Content: content, Requires: v.requires})
+		err = w.raced(err)
 	case out.created:
 		out.swapped = true
 		if out.object, err = h.Store.Create(ctx, services.CreateRequest{Key: key, Content: content, Requires: v.requires}); services.IsReason(err, services.ReasonAlreadyExists) {
@@ -102,8 +106,8 @@ func (h *Handlers) rewrite(ctx context.Context, w *writeRequest, c *current, con
 // pretend returns the result of a dry-run: the object with the resourceVersion of the
 // current one. It returns AlreadyExists if the object to be created exists.
 func (h *Handlers) pretend(ctx context.Context, w *writeRequest, c *current, object services.Object) (services.Object, error) {
-	if c.exists() {
-		object.JSON, object.Revision = tree.WithResourceVersion(object.JSON, c.object.Revision), c.object.Revision
+	if at := cmp.Or(c.unreadable, c.object.Revision); at != 0 {
+		object.JSON, object.Revision = tree.WithResourceVersion(object.JSON, at), at
 		return object, nil
 	}
 	return object, h.taken(ctx, w, object.Key)
@@ -114,7 +118,7 @@ func (h *Handlers) pretend(ctx context.Context, w *writeRequest, c *current, obj
 func (h *Handlers) taken(ctx context.Context, w *writeRequest, key resource.Key) error {
 	object, err := h.Store.Get(ctx, services.GetRequest{Key: key})
 	switch {
-	case services.IsReason(err, services.ReasonNotFound):
+	case services.IsReason(err, services.ReasonNotFound), services.IsReason(err, services.ReasonUnreadable):
 		return nil
 	case err != nil:
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/repairs"
 	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
@@ -40,6 +41,10 @@ type Handlers struct {
 	Log        *slog.Logger
 
 	fast fastPath
+}
+
+func (h *Handlers) repairer() repairs.Repairer {
+	return repairs.Repairer{Store: h.Store, Allow: h.Allow, Log: h.Log}
 }
 
 // Create creates an object as the front door itself, without authorization and admission.

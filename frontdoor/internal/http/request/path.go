@@ -47,16 +47,19 @@ func (r *Request) Identify(e *typesystem.Engine) (isResource bool, err error) {
 	}
 	r.path, r.Engine, r.Namespace, r.Name, r.Subpath = p, e, p.namespace, p.name, p.subpath
 	r.Verb = p.verb(r.Method, r.Query)
-	r.Plain = r.find(e.Types)
+	r.Plain = r.find(e)
 	return true, nil
 }
 
 // find sets the type and subresource of the path. It returns a handler that responds with
 // an error if the path is not served.
-func (r *Request) find(types *catalogue.Catalogue) Handler {
-	p := r.path
+func (r *Request) find(e *typesystem.Engine) Handler {
+	p, types := r.path, e.Types
 	t, ok := types.Lookup(p.group, p.version, p.resource)
 	if !ok || p.namespace != "" && !t.Namespaced || p.name != "" && t.Namespaced && p.namespace == "" {
+		if err := e.Unread(p.group, p.resource); err != nil && !ok {
+			return refuse(err)
+		}
 		if _, known := types.Group(p.group); !known {
 			return NoPage
 		}

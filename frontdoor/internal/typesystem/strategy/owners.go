@@ -1,6 +1,8 @@
 package strategy
 
 import (
+	"strings"
+
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -28,4 +30,14 @@ func DedupOwnerReferences(obj map[string]any) (repeated []string) {
 		Metadata(obj)["ownerReferences"] = kept
 	}
 	return repeated
+}
+
+// RepeatedOwners returns the warning about duplicate ownerReferences with these UIDs.
+func RepeatedOwners(repeated []string, afterAdmission bool) string {
+	after := ""
+	if afterAdmission {
+		after = " after mutating admission happens"
+	}
+	return ".metadata.ownerReferences contains duplicate entries" + after + "; API server dedups owner references in 1.20+, " +
+		"and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: " + strings.Join(repeated, ", ")
 }

@@ -6,12 +6,14 @@
 package decoded
 
 import (
+	"fmt"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/etcd/atrest"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/stored"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -41,8 +43,21 @@ type Value struct {
 	Revision int64
 }
 
-// Object returns the object in a value, and the trace of the write that stored it. The error is
-// atrest.Unreadable if the value cannot be decrypted.
+// Unreadable means that a value is not a readable object of its key: it cannot be decrypted, is damaged, is another
+// object or in a version that this release does not know. The object is not absent.
+type Unreadable struct {
+	Key      resource.Key
+	Revision int64
+	Reason   error
+}
+
+// Error returns the message, which names the object.
+func (e *Unreadable) Error() string { return fmt.Sprintf("%s: %v", e.Key, e.Reason) }
+
+// Unwrap returns the reason, which may be atrest.Unreadable.
+func (e *Unreadable) Unwrap() error { return e.Reason }
+
+// Object returns the object in a value, and the trace of the write that stored it. The error is Unreadable.
 func Object(values *atrest.Values, v Value) (services.Object, []byte, error) {
 	place := &recent[uint64(v.Revision)%kept]
 	if known := place.Load(); known != nil && known.is(v) {
@@ -50,8 +65,13 @@ func Object(values *atrest.Values, v Value) (services.Object, []byte, error) {
 		return known.object, known.trace, nil
 	}
 	record, err := Record(values, v.Path, v.Bytes)
+	if err == nil {
+		if wrong := stored.Check(v.Key, record.JSON, record.At); wrong != nil {
+			err = damaged(wrong)
+		}
+	}
 	if err != nil {
-		return services.Object{}, nil, err
+		return services.Object{}, nil, &Unreadable{v.Key, v.Revision, err}
 	}
 	o := services.Object{Key: v.Key, Revision: v.Revision, UID: record.UID, JSON: tree.InsertResourceVersion(record.JSON, record.At, v.Revision),
 		Labels: record.Labels, Fields: record.Fields}
@@ -65,12 +85,18 @@ func (o *one) is(v Value) bool {
 	return o.object.Revision == v.Revision && o.object.Key == v.Key && len(o.value) == len(v.Bytes) && unsafe.SliceData(o.value) == unsafe.SliceData(v.Bytes)
 }
 
-// Record returns the record in a value of etcd at a path. The error is atrest.Unreadable if the
-// value cannot be decrypted.
+// Record returns the record in a value of etcd at a path, without a check of its object. The error is
+// atrest.Unreadable if the value cannot be decrypted.
 func Record(values *atrest.Values, path string, value []byte) (resource.Record, error) {
 	plain, err := values.Open(path, value)
 	if err != nil {
 		return resource.Record{}, err
 	}
-	return resource.DecodeRecord(plain)
+	record, err := resource.DecodeRecord(plain)
+	if err != nil {
+		return record, damaged(err)
+	}
+	return record, nil
 }
+
+func damaged(why error) error { return fmt.Errorf("the value in etcd is damaged: %w", why) }

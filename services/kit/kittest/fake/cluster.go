@@ -29,6 +29,7 @@ type Cluster struct {
 	mu       sync.Mutex
 	objects  map[resource.Key]services.Object
 	history  []services.Change
+	lost     map[resource.GroupResource]int64 // revisions of changes that cannot be read
 	revision int64
 }
 
@@ -50,7 +51,7 @@ func Open() (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{bus: bus, objects: map[resource.Key]services.Object{}, revision: 1}, nil
+	return &Cluster{bus: bus, objects: map[resource.Key]services.Object{}, lost: map[resource.GroupResource]int64{}, revision: 1}, nil
 }
 
 // Close ends the cluster.
@@ -95,6 +96,23 @@ func (c *Cluster) Delete(key resource.Key) int64 {
 	return c.note(services.Deleted, c.objects[key])
 }
 
+// Damage makes the value of an object unreadable, whether it exists or not, and returns the revision.
+func (c *Cluster) Damage(key resource.Key) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.revision++
+	c.objects[key] = services.Object{Key: key, Revision: c.revision, Unreadable: "the value in etcd is damaged"}
+	c.lost[key.GroupResource] = c.revision
+	return c.revision
+}
+
+// Repair makes an object readable at its revision, without a change, as a corrected configuration of the encryption does.
+func (c *Cluster) Repair(o services.Object) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.objects[o.Key] = o
+}
+
 func (c *Cluster) note(kind services.ChangeType, o services.Object) int64 {
 	previous := c.revision
 	c.revision++
@@ -111,7 +129,7 @@ func (c *Cluster) Get(_ context.Context, r services.GetRequest) (services.Object
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if o, ok := c.objects[r.Key]; ok {
-		return o, nil
+		return o, o.Err()
 	}
 	return services.Object{}, services.NotFound(r.Key.Group, r.Key.Resource, r.Key.Name)
 }
@@ -126,7 +144,13 @@ func (c *Cluster) List(_ context.Context, r services.ListRequest) (services.Page
 	defer c.mu.Unlock()
 	page := services.Page{Revision: c.revision}
 	for key, o := range c.objects {
-		if key.GroupResource == r.GroupResource && (r.Namespace == "" || key.Namespace == r.Namespace) && selector.Matches(key, o.Labels, o.Fields) {
+		if key.GroupResource != r.GroupResource || r.Namespace != "" && key.Namespace != r.Namespace {
+			continue
+		}
+		if err := o.Err(); err != nil && !r.WithUnreadable {
+			return services.Page{}, err
+		}
+		if o.Unreadable != "" || selector.Matches(key, o.Labels, o.Fields) {
 			page.Objects = append(page.Objects, o)
 		}
 	}
@@ -151,6 +175,9 @@ func (c *Cluster) Revision(context.Context, resource.GroupResource) (int64, erro
 func (c *Cluster) Replay(_ context.Context, r services.ReplayRequest) (services.Replay, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if r.After < c.lost[r.GroupResource] {
+		return services.Replay{}, services.Expired("a change cannot be read")
+	}
 	replay := services.Replay{Through: c.revision}
 	for _, change := range c.history {
 		if change.Object.Key.GroupResource == r.GroupResource && change.Object.Revision > r.After {
