@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -148,14 +147,4 @@ func (l *loading) send(ctx context.Context, workers []*worker) {
 			workers[i].operate(ctx, verbs.verb(turn), due)
 		}
 	})
-}
-
-// printable removes line breaks and what could control a terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, text)
 }
