@@ -1,7 +1,6 @@
 package updates
 
 import (
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -90,10 +89,7 @@ func containerStatuses(c *rules.Check, pod map[string]any, at *field.Path) {
 	for _, lists := range [...]struct{ statuses, containers string }{
 		{"containerStatuses", "containers"}, {"initContainerStatuses", "initContainers"}, {"ephemeralContainerStatuses", ""},
 	} {
-		containers := map[string]map[string]any{} // the first of each name
-		for _, container := range slices.Backward(rules.Objects(spec, lists.containers)) {
-			containers[rules.Text(container, "name")] = container
-		}
+		containers := named(rules.Objects(spec, lists.containers))
 		for i, one := range rules.Objects(status, lists.statuses) {
 			at := at.Field(lists.statuses).Item(i)
 			user(c, rules.Object(one, "user", "linux"), onWindows, at.Field("user").Field("linux"))

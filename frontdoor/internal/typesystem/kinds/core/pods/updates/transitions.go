@@ -17,24 +17,39 @@ var (
 // transitions checks that containers that ended and must not be restarted do not run again.
 func transitions(c *rules.Check, old, after map[string]any, at *field.Path) {
 	spec, before := rules.Object(old, "spec"), rules.Object(old, "status")
+	all := !c.Release.Before(restartRules) && restartsAll(spec)
 	for _, lists := range [...]struct{ statuses, containers string }{
 		{"containerStatuses", "containers"}, {"initContainerStatuses", "initContainers"}, {"ephemeralContainerStatuses", ""},
 	} {
+		if all && lists.containers != "" {
+			continue // each of them may be restarted
+		}
 		running := runningIn(after, lists.statuses)
+		containers := named(rules.Objects(spec, lists.containers))
 		for i, was := range rules.Objects(before, lists.statuses) {
 			ended, name := rules.Object(was, "state", "terminated"), rules.Text(was, "name")
-			if ended != nil && running[name] && !(end{lists.containers, name, rules.Number(ended, "exitCode")}).restarts(c, spec) {
+			if ended != nil && running[name] && !(end{lists.containers, containers[name], rules.Number(ended, "exitCode")}).restarts(c, spec) {
 				c.Forbidden(at.Field(lists.statuses).Item(i).Field("state"), "may not be transitioned to non-terminated state")
 			}
 		}
 	}
 }
 
-// end is the end of a container. list is empty for ephemeral containers, which are never
-// restarted.
+// named returns the containers by their names: the first of each.
+func named(list []map[string]any) map[string]map[string]any {
+	containers := make(map[string]map[string]any, len(list))
+	for _, container := range slices.Backward(list) {
+		containers[rules.Text(container, "name")] = container
+	}
+	return containers
+}
+
+// end is the end of a container, nil for one that is not in the pod. list is empty for ephemeral containers, which are
+// never restarted.
 type end struct {
-	list, name string
-	code       int64
+	list      string
+	container map[string]any
+	code      int64
 }
 
 // restarts reports whether the container is restarted.
@@ -43,16 +58,9 @@ func (e end) restarts(c *rules.Check, spec map[string]any) bool {
 		return false
 	}
 	policy, rule := spec["restartPolicy"], !c.Release.Before(restartRules)
-	if rule && restartsAll(spec) {
-		return true
-	}
-	i := slices.IndexFunc(rules.Objects(spec, e.list), func(container map[string]any) bool { return container["name"] == e.name })
-	if i < 0 && rule {
+	container := e.container
+	if container == nil && rule {
 		return false
-	}
-	var container map[string]any
-	if i >= 0 {
-		container = rules.Objects(spec, e.list)[i]
 	}
 	own := container["restartPolicy"]
 	switch sidecar := e.list == "initContainers" && own == "Always" && !c.Release.Before(sidecars); {
