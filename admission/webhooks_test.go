@@ -89,7 +89,7 @@ func (s *remote) ca() string {
 // hook returns a webhook for ConfigMaps, whose path is its name.
 func (s *remote) hook(name string, more ...string) string {
 	fields := append([]string{
-		"name: " + name, `rules: [{operations: [CREATE, UPDATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps], scope: "*"}]`,
+		fmt.Sprintf("name: %q", name), `rules: [{operations: [CREATE, UPDATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps], scope: "*"}]`,
 		"admissionReviewVersions: [v2, v1]", "sideEffects: None", fmt.Sprintf("clientConfig: {url: %q, caBundle: %s}", s.URL+"/"+name, s.ca()),
 	}, more...)
 	given := map[string]string{} // a later field replaces an earlier one
