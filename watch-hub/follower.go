@@ -263,8 +263,11 @@ func (f *follower) fill(ctx context.Context) {
 func (f *follower) takeAll(responses clientv3.WatchChan, response clientv3.WatchResponse, ok bool) error {
 	defer func() { f.offer(time.Now()) }()
 	for taken := 1; ; taken++ {
-		if !ok {
+		switch {
+		case !ok:
 			return errWatchEnded
+		case f.keeper.Broken() != nil: // what follows is of another history
+			return errNewEpoch
 		}
 		run, err := f.reader.Read(response)
 		if err != nil {

@@ -4,9 +4,11 @@
 //
 // A key outside of the objects names the epoch. Every linearizable read of it proves that
 // history is unbroken up to that read, so reads of the newest revision use this key. A
-// process that detects a break begins a new epoch: it first raises etcd's revision above
-// all revisions that were seen in the previous epoch, so that no revision has two meanings,
-// and then writes the key.
+// process that detects a break begins a new epoch. Its first write ends the previous one: it
+// puts a pending epoch into the key, which no process accepts, so that nobody takes the
+// revisions that follow for a continuation of what it has seen. Then it raises etcd's
+// revision above all revisions that were seen in the previous epoch, so that no revision has
+// two meanings, and writes the new epoch. Any process continues a pending epoch.
 //
 // It never reads or writes objects. It serves "Read consistency" and "Persistence" of the
 // specification.
@@ -51,6 +53,10 @@ type Epoch struct {
 	// After is the revision after which it began. Revisions up to it may have had another
 	// meaning in the previous epoch. The first epoch of a store begins after 0.
 	After int64 `json:"after"`
+	// Pending is true while the revision is raised to Target. Read never returns such an epoch. Earlier
+	// releases take it for an epoch that did not follow what they have seen, and replace it by one of their own.
+	Pending bool  `json:"pending,omitempty"`
+	Target  int64 `json:"target,omitempty"`
 }
 
 // Config configures a Keeper.
@@ -156,6 +162,8 @@ func (k *Keeper) accept(r reading) bool {
 	}
 	why := ""
 	switch {
+	case r.found.Pending && r.found.Cluster == r.cluster:
+		why = fmt.Sprintf("etcd has another history, whose epoch begins after revision %d: it is at %d", r.found.Target, r.revision)
 	case r.found.ID == "":
 		why = fmt.Sprintf("etcd has another history: epoch %q is gone, and it is at revision %d after %d", r.known.ID, r.revision, r.seen)
 	case r.found.Cluster != r.cluster:
@@ -166,7 +174,7 @@ func (k *Keeper) accept(r reading) bool {
 		why = fmt.Sprintf("etcd has another history: epoch %q at revision %d, not %q at %d", r.found.ID, r.revision, r.known.ID, k.proven)
 	}
 	if why != "" {
-		k.why, k.raise = why, max(k.seen, k.proven, r.revision)+margin
+		k.why, k.raise = why, k.aim(r)
 		k.mu.Unlock()
 		k.config.Log.Error("the history of etcd is broken, everything is read again", "reason", why)
 		k.config.Broken()
@@ -185,52 +193,77 @@ func (k *Keeper) accept(r reading) bool {
 	return true
 }
 
+// aim returns the revision to which a break raises etcd. mu is held. The revision of a pending epoch grows meanwhile, and is
+// not what the previous one had.
+func (k *Keeper) aim(r reading) int64 {
+	switch seen := max(k.seen, k.proven); {
+	case !r.found.Pending || r.found.Cluster != r.cluster:
+		return max(seen, r.revision) + margin
+	case r.known.ID == "":
+		return r.found.Target
+	default:
+		return max(seen+margin, r.found.Target)
+	}
+}
+
 // startEpoch begins a new epoch. After an error it can be called again and continues from the
 // current revision.
 func (k *Keeper) startEpoch(ctx context.Context) error {
 	k.starting.Lock()
 	defer k.starting.Unlock()
-	k.mu.Lock()
-	known, target, raising := k.known, k.raise, k.why != ""
-	k.mu.Unlock()
-	if !raising {
-		return nil // another goroutine was first
+	for {
+		k.mu.Lock()
+		known, target, raising := k.known, k.raise, k.why != ""
+		k.mu.Unlock()
+		if !raising {
+			return nil // begun, perhaps by another goroutine
+		}
+		answer, err := k.config.KV.Get(ctx, Key)
+		if err != nil {
+			return err
+		}
+		found, err := parse(answer.Kvs)
+		if err != nil {
+			return err
+		}
+		here := found.Cluster == answer.Header.ClusterId
+		switch {
+		case !found.Pending && here && found.After >= target-margin && found != known:
+			k.begun(found, answer.Header.Revision) // perhaps by another process
+			continue
+		case !found.Pending || !here || found.Target < target:
+			// The previous epoch ends before the first raise, and whoever raises knows of the largest target.
+			err = k.write(ctx, modified(answer.Kvs), Epoch{ID: rand.Text(), Cluster: answer.Header.ClusterId, Pending: true, Target: target})
+		default:
+			err = k.finish(ctx, found, answer)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	answer, err := k.config.KV.Get(ctx, Key)
-	if err != nil {
-		return err
-	}
-	found, err := parse(answer.Kvs)
-	if err != nil {
-		return err
-	}
-	if found.Cluster == answer.Header.ClusterId && found.After >= target-margin && found != known {
-		k.begun(found, answer.Header.Revision) // another process was first
-		return nil
-	}
+}
+
+// finish raises etcd's revision to the target of a pending epoch, and then replaces it unless it has changed since.
+func (k *Keeper) finish(ctx context.Context, pending Epoch, answer *clientv3.GetResponse) (err error) {
 	revision := answer.Header.Revision
-	if missing := target - revision; missing > maxRaise {
+	if missing := pending.Target - revision; missing > maxRaise {
 		k.config.Log.Error("too many revisions are missing to skip them all: clients with a resourceVersion of the lost history may miss changes",
 			"missing", missing, "advice", "restore with etcdutl snapshot restore --bump-revision --mark-compacted")
-	} else if revision, err = k.raiseTo(ctx, revision, target); err != nil {
+		k.mu.Lock()
+		k.raise = min(k.raise, revision+margin) // with the epoch that begins here
+		k.mu.Unlock()
+	} else if revision, err = k.raiseTo(ctx, revision, pending.Target); err != nil {
 		return fmt.Errorf("raising etcd's revision: %w", err)
 	}
-	var modified int64
-	if len(answer.Kvs) > 0 {
-		modified = answer.Kvs[0].ModRevision
+	return k.write(ctx, modified(answer.Kvs), Epoch{ID: rand.Text(), Cluster: answer.Header.ClusterId, After: revision})
+}
+
+// modified returns the revision of the key, 0 if it does not exist.
+func modified(kvs []*mvccpb.KeyValue) int64 {
+	if len(kvs) == 0 {
+		return 0
 	}
-	next := Epoch{ID: rand.Text(), Cluster: answer.Header.ClusterId, After: revision}
-	if err := k.write(ctx, modified, next); err != nil {
-		return err
-	}
-	answer, err = k.config.KV.Get(ctx, Key)
-	if err != nil {
-		return err
-	}
-	if found, err = parse(answer.Kvs); err == nil && found == next {
-		k.begun(next, answer.Header.Revision)
-	}
-	return err // if another process was first, the next call reads its epoch
+	return kvs[0].ModRevision
 }
 
 // begun makes an epoch the known one.

@@ -23,6 +23,7 @@ type world struct {
 	value    []byte
 	modified int64
 	offline  bool
+	raised   func() // called after each put, if it is set
 }
 
 func (w *world) header() *etcdserverpb.ResponseHeader {
@@ -46,7 +47,13 @@ func (w *world) Put(context.Context, string, string, ...clientv3.OpOption) (*cli
 		return nil, fmt.Errorf("offline")
 	}
 	w.revision++
-	return &clientv3.PutResponse{Header: w.header()}, nil
+	answer := &clientv3.PutResponse{Header: w.header()}
+	if w.raised != nil {
+		w.mu.Unlock()
+		w.raised()
+		w.mu.Lock()
+	}
+	return answer, nil
 }
 
 func (w *world) Txn(context.Context) clientv3.Txn { return &txn{world: w} }
@@ -235,5 +242,93 @@ func TestTooManyRevisionsToSkip(t *testing.T) {
 	}
 	if again, _ := read(t, two); again != other {
 		t.Errorf("they do not come to rest: %+v and %+v", again, other)
+	}
+}
+
+// TestNothingIsAcceptedDuringARaise: while one process raises the revision, it passes what others have seen last. None of
+// them may take that for a continuation, however late it looks, and neither may one that starts.
+func TestNothingIsAcceptedDuringARaise(t *testing.T) {
+	w := &world{cluster: 7, revision: 1}
+	var broken atomic.Int32
+	one, frozen := w.keeper(nil), w.keeper(func() { broken.Add(1) })
+	first, _ := read(t, one)
+	read(t, frozen)
+	b := w.backup()
+	w.revision += 183
+	read(t, one)
+	_, seen := read(t, frozen)
+	w.restore(b)
+	var looked sync.Once
+	type looking struct {
+		Epoch
+		err error
+	}
+	late := make(chan looking, 2)
+	w.raised = func() {
+		w.mu.Lock()
+		passed := w.revision > seen
+		w.mu.Unlock()
+		if !passed {
+			return
+		}
+		looked.Do(func() {
+			for _, k := range []*Keeper{frozen, w.keeper(nil)} {
+				w.mu.Lock()
+				answer := &clientv3.GetResponse{Header: w.header(), Kvs: []*mvccpb.KeyValue{{Value: w.value, ModRevision: w.modified}}}
+				w.mu.Unlock()
+				found, err := parse(answer.Kvs)
+				if err != nil {
+					t.Error(err)
+				}
+				k.mu.Lock()
+				known := k.known
+				k.mu.Unlock()
+				if k.accept(reading{known, seen, found, answer.Header.Revision, answer.Header.ClusterId}) {
+					t.Errorf("%+v at %d is accepted during the raise", found, answer.Header.Revision)
+				}
+				go func() {
+					e, _, err := k.Read(t.Context())
+					late <- looking{e, err}
+				}()
+			}
+		})
+	}
+	e, _ := read(t, one)
+	for range 2 {
+		if got := <-late; got.err != nil || got.Epoch == first || got.Pending {
+			t.Errorf("a reader during the raise is in %+v, %v", got.Epoch, got.err)
+		}
+	}
+	last, _ := read(t, one)
+	if other, _ := read(t, frozen); other != last || broken.Load() == 0 || e == first || last.After <= seen {
+		t.Errorf("in the end %+v and %+v, broken %d times", other, last, broken.Load())
+	}
+}
+
+// TestARaiseIsContinued: a process that ends during the raise leaves a pending epoch, which the next one completes, also
+// one that has seen nothing.
+func TestARaiseIsContinued(t *testing.T) {
+	w := &world{cluster: 7, revision: 1}
+	one := w.keeper(nil)
+	first, _ := read(t, one)
+	b := w.backup()
+	w.revision += 5_000
+	_, seen := read(t, one)
+	w.restore(b)
+	w.offline = true
+	if _, _, err := one.Read(t.Context()); err == nil {
+		t.Fatal("the raise does not fail")
+	}
+	if left, err := parse([]*mvccpb.KeyValue{{Value: w.value}}); err != nil || !left.Pending || left.Target <= seen || left.ID == first.ID {
+		t.Fatalf("it leaves %+v, %v", left, err)
+	}
+	w.offline = false
+	next := w.keeper(nil)
+	e, revision := read(t, next)
+	if e.Pending || e.After <= seen || revision <= e.After || next.Broken() != nil {
+		t.Errorf("the next process is in %+v at %d", e, revision)
+	}
+	if again, _ := read(t, one); again != e {
+		t.Errorf("the first one is in %+v", again)
 	}
 }
