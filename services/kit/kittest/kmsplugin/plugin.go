@@ -40,6 +40,7 @@ type Plugin struct {
 type Faults struct {
 	Status  func(*api.StatusResponse)
 	Encrypt func(*api.EncryptResponse)
+	Decrypt func(*api.DecryptResponse)
 }
 
 // Start starts a plugin with one key. It stops with the test.
@@ -165,5 +166,9 @@ func (p *Plugin) Decrypt(_ context.Context, r *api.DecryptRequest) (*api.Decrypt
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, "not encrypted with this key")
 	}
-	return &api.DecryptResponse{Plaintext: plain}, nil
+	answer := &api.DecryptResponse{Plaintext: plain}
+	if p.faults.Decrypt != nil {
+		p.faults.Decrypt(answer)
+	}
+	return answer, nil
 }

@@ -63,14 +63,49 @@ func TestSeedsAreDecryptedOnce(t *testing.T) {
 		t.Fatalf("sealed: %q, %q", first, second)
 	}
 	b.opens(t, first, "swordfish")
-	if n := b.plugin.Decrypts(); n != 0 {
-		t.Errorf("%d calls of Decrypt for its own seed", n)
+	if n := b.plugin.Decrypts(); n != 1 {
+		t.Errorf("%d calls of Decrypt for its own seed, which one proves", n)
 	}
 	other := newBed(t, b.plugin)
 	other.opens(t, first, "swordfish")
 	other.opens(t, second, "swordfish")
-	if n := b.plugin.Decrypts(); n != 1 {
+	if n := b.plugin.Decrypts(); n != 2 {
 		t.Errorf("%d calls of Decrypt for one seed", n)
+	}
+}
+
+// TestWrongSeeds: an answer of Decrypt counts once a value has been opened with it. A wrong one is not kept, and not
+// requested again for each value; damaged values do not make a right one doubtful.
+func TestWrongSeeds(t *testing.T) {
+	b := newBed(t, kmsplugin.Start(t))
+	sealed := b.sealed(t, "swordfish")
+	damaged := bytes.Clone(sealed)
+	damaged[len(damaged)-1] ^= 1
+	other := newBed(t, b.plugin)
+	b.plugin.Misbehave(kmsplugin.Faults{Decrypt: func(a *api.DecryptResponse) { a.Plaintext = make([]byte, seedSize) }})
+	before := b.plugin.Decrypts()
+	for range 5 {
+		if got, err := other.Open(sealed, []byte("about")); err == nil {
+			t.Fatalf("opened with a wrong seed: %q", got)
+		}
+	}
+	if n := b.plugin.Decrypts() - before; n != 1 {
+		t.Errorf("%d calls of Decrypt within %v", n, freshFailed)
+	}
+	b.plugin.Misbehave(kmsplugin.Faults{})
+	other.passed += freshFailed
+	if got, err := other.Open(damaged, []byte("about")); err == nil {
+		t.Fatalf("opened a damaged value: %q", got)
+	}
+	other.opens(t, sealed, "swordfish")
+	before = b.plugin.Decrypts()
+	if _, err := other.Open(damaged, []byte("about")); err == nil {
+		t.Error("opened a damaged value")
+	}
+	other.passed += freshFailed
+	other.opens(t, sealed, "swordfish")
+	if n := b.plugin.Decrypts() - before; n != 0 {
+		t.Errorf("%d calls of Decrypt for a seed that is proven", n)
 	}
 }
 
@@ -196,6 +231,10 @@ func TestMisbehaviour(t *testing.T) {
 		"ciphertext: it has 1025 bytes":     func() { encrypt(func(a *api.EncryptResponse) { a.Ciphertext = make([]byte, 1025) }) },
 		"annotations: they have more than":  func() { encrypt(func(a *api.EncryptResponse) { a.Annotations["a.b.c"] = make([]byte, 32<<10) }) },
 		"annotations: Invalid value: \"a\"": func() { encrypt(func(a *api.EncryptResponse) { a.Annotations["a"] = nil }) },
+		"does not decrypt what it has": func() {
+			plugin.Misbehave(kmsplugin.Faults{Decrypt: func(a *api.DecryptResponse) { a.Plaintext = make([]byte, seedSize) }})
+		},
+		"Decrypt failed: InvalidArgument":   func() { encrypt(func(a *api.EncryptResponse) { a.Ciphertext = make([]byte, 100) }) },
 		"Encrypt failed: ResourceExhausted": func() { encrypt(func(a *api.EncryptResponse) { a.Ciphertext = make([]byte, 1<<20) }) },
 	} {
 		status(nil)

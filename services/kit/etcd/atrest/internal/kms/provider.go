@@ -5,6 +5,7 @@ package kms
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -26,7 +27,8 @@ const (
 	pollHealthy = time.Minute
 	pollFailed  = 10 * time.Second
 	// freshHealthy and freshFailed are how long a result of Status is an answer to others
-	// who ask; freshFailed also is how long a failed Decrypt is not repeated.
+	// who ask; freshFailed also is how long a failed Decrypt is not repeated, and neither is one whose
+	// answer opens no value.
 	freshHealthy = 20 * time.Second
 	freshFailed  = 3 * time.Second
 	// maxSeeds bounds the decrypted seeds in memory. There is one for each key of the
@@ -51,11 +53,13 @@ type Provider struct {
 	log     *slog.Logger
 	now     func() time.Time
 
-	writes  atomic.Pointer[writing]
-	seeds   *lru.Cache[digest, []byte]
-	failed  *lru.Cache[digest, failure]
-	away    atomic.Pointer[failure]
-	flights singleflight.Group
+	writes atomic.Pointer[writing]
+	seeds  *lru.Cache[digest, []byte]
+	// candidates are answers of Decrypt with which no value has been opened yet: they may be wrong.
+	candidates *lru.Cache[digest, candidate]
+	failed     *lru.Cache[digest, failure]
+	away       atomic.Pointer[failure]
+	flights    singleflight.Group
 
 	mu      sync.Mutex // held while Status is called
 	checked atomic.Pointer[failure]
@@ -72,6 +76,12 @@ type writing struct {
 	until  time.Time
 }
 
+// candidate is an answer of Decrypt, and when it was received.
+type candidate struct {
+	seed []byte
+	at   time.Time
+}
+
 // failure is the result of a call; err is nil for a success.
 type failure struct {
 	at  time.Time
@@ -85,6 +95,9 @@ func newProvider(s Spec, m *metrics, log *slog.Logger) (*Provider, error) {
 		return nil, err
 	}
 	if p.seeds, err = lru.New[digest, []byte](maxSeeds); err != nil {
+		return nil, err
+	}
+	if p.candidates, err = lru.New[digest, candidate](maxFailures); err != nil {
 		return nil, err
 	}
 	p.failed, err = lru.New[digest, failure](maxFailures)
@@ -112,11 +125,20 @@ func (p *Provider) Open(sealed, about []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	seed, err := p.seedOf(header)
+	id := digest(sha256.Sum256(header))
+	if seed := p.proven(id, header); seed != nil {
+		return unseal(seed, header, rest, about)
+	}
+	seed, err := p.seedOf(id, header)
 	if err != nil {
 		return nil, err
 	}
-	return unseal(seed, header, rest, about)
+	plain, err := unseal(seed, header, rest, about)
+	if err == nil { // the value is authenticated, so that the plugin has answered rightly
+		p.seeds.Add(id, seed)
+		p.candidates.Remove(id)
+	}
+	return plain, err
 }
 
 // Stale reports whether Seal uses another key of the plugin than the one of a value.
@@ -133,14 +155,19 @@ func (p *Provider) Stale(sealed []byte) bool {
 	return !ok || string(id) != w.keyID
 }
 
-// seedOf returns the seed of a header.
-func (p *Provider) seedOf(header []byte) ([]byte, error) {
+// proven returns the seed of a header if it is known to be the right one, else nil.
+func (p *Provider) proven(id digest, header []byte) []byte {
 	if w := p.writes.Load(); w != nil && bytes.Equal(w.header, header) {
-		return w.seed, nil
+		return w.seed
 	}
-	id := digest(sha256.Sum256(header))
-	if seed, ok := p.seeds.Get(id); ok {
-		return seed, nil
+	seed, _ := p.seeds.Get(id)
+	return seed
+}
+
+// seedOf returns what the plugin says is the seed of a header.
+func (p *Provider) seedOf(id digest, header []byte) ([]byte, error) {
+	if c, ok := p.candidates.Get(id); ok && p.now().Sub(c.at) < freshFailed {
+		return c.seed, nil
 	}
 	if f, ok := p.failed.Get(id); ok && p.now().Sub(f.at) < freshFailed {
 		return nil, f.err
@@ -171,7 +198,7 @@ func (p *Provider) decrypt(id digest, header []byte) ([]byte, error) {
 	}
 	p.away.Store(nil)
 	p.failed.Remove(id)
-	p.seeds.Add(id, seed)
+	p.candidates.Add(id, candidate{seed, p.now()})
 	return seed, nil
 }
 
@@ -236,6 +263,10 @@ func (p *Provider) use(ctx context.Context, keyID string, until time.Time) error
 	}
 	if e.keyID != keyID {
 		return errors.New("the plugin encrypts with another key_id than Status returned")
+	}
+	// What it encrypts must be decrypted again, or all values with this seed are lost at the next start.
+	if again, err := p.plugin.decrypt(e); err != nil || !bytes.Equal(again, seed) {
+		return cmp.Or(err, errors.New("the plugin does not decrypt what it has encrypted"))
 	}
 	header := e.encode()
 	// The seed stays readable when it is replaced.
