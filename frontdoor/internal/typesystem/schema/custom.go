@@ -109,6 +109,16 @@ func (e *Engine) structural(s *spec.Schema) *node {
 		property := s.Properties[name]
 		e.addField(n, name, &property)
 	}
+	e.addItems(n, s)
+	n.custom.allOf, n.custom.anyOf, n.custom.oneOf = e.structurals(s.AllOf), e.structurals(s.AnyOf), e.structurals(s.OneOf)
+	if s.Not != nil {
+		n.custom.not = e.structural(s.Not)
+	}
+	return n
+}
+
+// addItems compiles the schema of the values of a map, or of the items of a list.
+func (e *Engine) addItems(n *node, s *spec.Schema) {
 	if values := s.AdditionalProperties; values != nil && n.kind == object && len(n.fields) == 0 && (values.Allows || values.Schema != nil) {
 		n.kind, n.item = dictionary, fieldless
 		if values.Schema != nil {
@@ -117,12 +127,19 @@ func (e *Engine) structural(s *spec.Schema) *node {
 	}
 	if s.Items != nil && s.Items.Schema != nil {
 		n.item = e.structural(s.Items.Schema)
+		if n.custom.keep {
+			n.item.keepItems()
+		}
 	}
-	n.custom.allOf, n.custom.anyOf, n.custom.oneOf = e.structurals(s.AllOf), e.structurals(s.AnyOf), e.structurals(s.OneOf)
-	if s.Not != nil {
-		n.custom.not = e.structural(s.Not)
+}
+
+// keepItems makes a node keep unknown fields as an item of a list that does, and so on for lists in
+// lists. Maps and fields do not inherit it.
+func (n *node) keepItems() {
+	n.custom.keep = true
+	if n.kind == list && n.item != nil {
+		n.item.keepItems()
 	}
-	return n
 }
 
 var structuralKinds = map[string]kind{"object": object, "array": list, "string": text, "integer": integer, "number": number, "boolean": boolean}
@@ -213,6 +230,9 @@ func (c *check) customValue(n *node, value, old any, at *field.Path) {
 		return
 	}
 	fits := n.custom.keywords.Valid(&c.Errors, value, at)
+	if value == nil { // only its type and the enumeration matter
+		return
+	}
 	if c.combinators(n.custom, value, old, at); !fits {
 		return
 	}

@@ -178,27 +178,38 @@ func (p *preparation) value(n *node, value any, at *field.Path) (replaced any, o
 
 func (p *preparation) dictionary(n *node, m map[string]any, at *field.Path) {
 	below := field.Path{Parent: at, IsKey: true}
-	for key, value := range m {
-		if value == nil && n.item.kind != anything && !n.item.takesNull() && !p.asGiven {
-			if m[key] = p.zero(n.item); m[key] == nil && n.item.kind == timestamp {
-				continue // a time that is not set
-			} else if m[key] == nil {
-				delete(m, key)
-				continue
-			}
-			value = m[key]
-		}
+	for key := range m {
 		below.Name = key
-		if replaced, ok := p.value(n.item, value, &below); ok {
-			m[key] = replaced
+		p.entry(n, m, &below)
+	}
+}
+
+// entry prepares the value of a map at a key. A null that is not valid there becomes the zero value or
+// the default; without one, the entry is dropped.
+func (p *preparation) entry(n *node, m map[string]any, at *field.Path) {
+	key := at.Name
+	if p.replacesNull(n.item, m[key]) {
+		if m[key] = p.zero(n.item); m[key] == nil && n.item.kind == timestamp {
+			return // a time that is not set
+		} else if m[key] == nil {
+			delete(m, key)
+			return
 		}
 	}
+	if replaced, ok := p.value(n.item, m[key], at); ok {
+		m[key] = replaced
+	}
+}
+
+// replacesNull reports whether a value is a null that is not valid as a value of a map or list.
+func (p *preparation) replacesNull(n *node, value any) bool {
+	return value == nil && (n.kind != anything || n.custom != nil) && !n.takesNull() && !p.asGiven
 }
 
 func (p *preparation) list(n *node, items []any, at *field.Path) {
 	below := field.Path{Parent: at}
 	for i, value := range items {
-		if value == nil && n.item.kind != anything && !n.item.takesNull() && !p.asGiven {
+		if p.replacesNull(n.item, value) {
 			items[i] = p.zero(n.item)
 			value = items[i]
 		}

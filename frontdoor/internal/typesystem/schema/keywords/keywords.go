@@ -5,6 +5,7 @@
 package keywords
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -201,11 +202,9 @@ func (k *Set) text(f found, value string) {
 }
 
 func (k *Set) number(f found, n float64) {
-	k.bounds(f, n)
-	if m := k.s.MultipleOf; m != nil && *m > 0 {
-		if times := n / *m; math.Abs(times-math.Round(times)) > 1e-9*math.Max(1, math.Abs(times)) { // fractions are inexact
-			f.should("be a multiple of %v", *m)
-		}
+	k.bounds(f)
+	if m := k.s.MultipleOf; m != nil && *m > 0 && !multiple(f.value, n, *m) {
+		f.should("be a multiple of %v", *m)
 	}
 	i, whole := rules.Whole(f.value)
 	if k.format == "int32" && (!whole || i != int64(int32(i))) || k.format == "float" && math.Abs(n) > math.MaxFloat32 {
@@ -213,20 +212,46 @@ func (k *Set) number(f found, n float64) {
 	}
 }
 
-func (k *Set) bounds(f found, n float64) {
+// multiple reports whether a number is a multiple of a factor: exactly if both are integers, which a
+// float64 may not be able to hold; fractions are inexact.
+func multiple(value any, n, factor float64) bool {
+	if i, isInteger := value.(int64); isInteger && factor == math.Trunc(factor) {
+		return i == 0 || factor < 1<<63 && i%int64(factor) == 0 || i == math.MinInt64 && factor == 1<<63
+	}
+	times := n / factor
+	return math.Abs(times-math.Round(times)) <= 1e-9*math.Max(1, math.Abs(times))
+}
+
+// compare compares a number with a limit: exactly if it is an integer.
+func compare(value any, limit float64) int {
+	i, isInteger := value.(int64)
+	switch {
+	case !isInteger:
+		n, _ := value.(float64)
+		return cmp.Compare(n, limit)
+	case limit >= 1<<63:
+		return -1
+	case limit < -1<<63:
+		return 1
+	}
+	whole := math.Trunc(limit)
+	return cmp.Or(cmp.Compare(i, int64(whole)), cmp.Compare(whole, limit))
+}
+
+func (k *Set) bounds(f found) {
 	if limit := k.s.Maximum; limit != nil {
-		switch {
-		case k.s.ExclusiveMaximum && n >= *limit:
+		switch is := compare(f.value, *limit); {
+		case k.s.ExclusiveMaximum && is >= 0:
 			f.should("be less than %v", *limit)
-		case n > *limit:
+		case is > 0:
 			f.should("be less than or equal to %v", *limit)
 		}
 	}
 	if limit := k.s.Minimum; limit != nil {
-		switch {
-		case k.s.ExclusiveMinimum && n <= *limit:
+		switch is := compare(f.value, *limit); {
+		case k.s.ExclusiveMinimum && is <= 0:
 			f.should("be greater than %v", *limit)
-		case n < *limit:
+		case is < 0:
 			f.should("be greater than or equal to %v", *limit)
 		}
 	}
