@@ -17,6 +17,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/versions"
 	"github.com/portico-platform/portico/services/kit/cel"
 	"github.com/portico-platform/portico/services/kit/featuregate"
+	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -106,7 +107,12 @@ func (e *Engine) MetaGroup() string { return e.options.Vocabulary.Group("meta.")
 func build(types *catalogue.Catalogue, schemas *schema.Engine, functions kinds.Functions, o Options) *Engine {
 	versions := versions.New(o.Vocabulary)
 	e := &Engine{Types: types, Schemas: schemas, Versions: versions, options: o, functions: functions, heads: map[*catalogue.Type][]byte{},
-		Merge: fieldmanager.New(fieldmanager.Options{Vocabulary: o.Vocabulary, Types: types, Convert: versions.Among(types), WithoutApply: o.WithoutApply})}
+		Merge: fieldmanager.New(fieldmanager.Options{Vocabulary: o.Vocabulary, Types: types, Convert: versions.Among(types), WithoutApply: o.WithoutApply,
+			Drop: func(t *catalogue.Type, object map[string]any) {
+				if of, ok := types.ByAPIVersion(tree.Text(object, "apiVersion"), t.Kind); ok {
+					schemas.Drop(of, object)
+				}
+			}})}
 	for _, g := range types.Groups() {
 		for _, v := range g.Versions {
 			for _, t := range v.Types {

@@ -24,6 +24,7 @@ func (e *Engine) apply(r PatchRequest, config map[string]any) (map[string]any, e
 	if err := checkConfig(r, config); err != nil {
 		return nil, err
 	}
+	settleNumbers(config)
 	live := r.Current
 	if live == nil {
 		live = emptyOf(r.Type)
@@ -140,7 +141,11 @@ func (e *Engine) applyTyped(r PatchRequest, live, config map[string]any, o owner
 		}
 		merged, fields, err = updater.Apply(liveTyped, configTyped, version, o.clone(), key, true)
 	}
-	if err != nil {
+	var away unconverted
+	switch {
+	case errors.As(err, &away):
+		return nil, nil, away.error
+	case err != nil:
 		return nil, nil, services.BadRequest("the applied object cannot be merged: %v", err)
 	}
 	return merged, e.withoutIdentity(fields, key), nil

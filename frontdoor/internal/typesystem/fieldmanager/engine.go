@@ -10,7 +10,6 @@
 package fieldmanager
 
 import (
-	"errors"
 	"sync"
 	"time"
 
@@ -43,6 +42,9 @@ type Options struct {
 	// returns catalogue.ErrNoVersion for an unknown version. If nil, versions of a type
 	// differ only in apiVersion.
 	Convert func(t *catalogue.Type, object map[string]any, apiVersion string) (map[string]any, error)
+	// Drop removes the fields from an object of a custom type that its version lacks, in
+	// place. If nil, all versions have the same fields.
+	Drop func(t *catalogue.Type, object map[string]any)
 	// WithoutApply disables server-side apply and the tracking of managed fields (feature
 	// gate ServerSideApply=false).
 	WithoutApply bool
@@ -125,7 +127,7 @@ func (e *Engine) Typed(object map[string]any, o ...typed.ValidationOptions) (*ty
 // updater returns the library's updater for one request. It ignores the fields that the
 // subresource does not change.
 func (e *Engine) updater(t *catalogue.Type, subresource string, o owners) *smd.Updater {
-	b := smd.UpdaterBuilder{Converter: versions{e, t}}
+	b := smd.UpdaterBuilder{Converter: versions{e, t, map[string]pair{}}}
 	if left := untouched(t, subresource); left != nil {
 		filter := fieldpath.NewExcludeSetFilter(setOf(left))
 		b.IgnoreFilter = map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(t.APIVersion()): filter}
@@ -136,36 +138,4 @@ func (e *Engine) updater(t *catalogue.Type, subresource string, o owners) *smd.U
 	return b.BuildUpdater()
 }
 
-// versions converts between the versions of one type, for entries of managedFields with
-// another apiVersion.
-type versions struct {
-	engine *Engine
-	t      *catalogue.Type
-}
-
-// Convert implements merge.Converter.
-func (v versions) Convert(object *typed.TypedValue, version fieldpath.APIVersion) (*typed.TypedValue, error) {
-	from, ok := object.AsValue().Unstructured().(map[string]any)
-	if !ok || from["apiVersion"] == string(version) {
-		return object, nil
-	}
-	to, err := v.engine.Convert(v.t, from, string(version))
-	if err != nil {
-		return nil, err
-	}
-	converted, err := v.engine.Typed(to, typed.AllowDuplicates)
-	if err != nil {
-		return nil, errors.Join(catalogue.ErrNoVersion, err)
-	}
-	return converted, nil
-}
-
-// IsMissingVersionError reports whether a version is no longer served.
-func (v versions) IsMissingVersionError(err error) bool {
-	return errors.Is(err, catalogue.ErrNoVersion)
-}
-
-var (
-	_ smd.Converter = versions{}
-	_ Types         = (*catalogue.Catalogue)(nil)
-)
+var _ Types = (*catalogue.Catalogue)(nil)

@@ -1,6 +1,10 @@
 package fieldmanager
 
-import "github.com/portico-platform/portico/services/tree"
+import (
+	"math"
+
+	"github.com/portico-platform/portico/services/tree"
+)
 
 // ownersOf returns metadata.managedFields; nil when there is none.
 func ownersOf(object map[string]any) []any {
@@ -46,4 +50,31 @@ func sameContent(a, b map[string]any) bool {
 func copyOf[T any](value T) T {
 	copied, _ := tree.Copy(value).(T)
 	return copied
+}
+
+// settleNumbers replaces whole floats by the integers as which they are stored, in place, so that
+// applying 1.0 again changes nothing. It returns the value.
+func settleNumbers(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, below := range v {
+			if settled := settleNumbers(below); isFloat(below) {
+				v[name] = settled
+			}
+		}
+	case []any:
+		for i, below := range v {
+			v[i] = settleNumbers(below)
+		}
+	case float64:
+		if v == math.Trunc(v) && v >= math.MinInt64 && v < math.MaxInt64 {
+			return int64(v)
+		}
+	}
+	return value
+}
+
+func isFloat(value any) bool {
+	_, is := value.(float64)
+	return is
 }

@@ -1,6 +1,8 @@
 package fieldmanager
 
 import (
+	"errors"
+	"maps"
 	"time"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -145,10 +147,30 @@ func (e *Engine) update(c Change, o owners) (fieldpath.ManagedFields, error) {
 	}
 	version := fieldpath.APIVersion(c.Type.APIVersion())
 	_, fields, err := e.updater(c.Type, c.Subresource, o).Update(liveTyped, newTyped, version, o.clone(), current)
+	if errors.As(err, &unconverted{}) {
+		fields, err = e.updateAlone(c, o, liveTyped, newTyped)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return e.withoutIdentity(fields, current), nil
+}
+
+// updateAlone is update without a conversion: the managers of other versions keep what they own.
+func (e *Engine) updateAlone(c Change, o owners, live, now *typed.TypedValue) (fieldpath.ManagedFields, error) {
+	version, same, others := fieldpath.APIVersion(c.Type.APIVersion()), fieldpath.ManagedFields{}, fieldpath.ManagedFields{}
+	for manager, set := range o.clone() {
+		if set.APIVersion() == version {
+			same[manager] = set
+		} else {
+			others[manager] = set
+		}
+	}
+	_, fields, err := e.updater(c.Type, c.Subresource, o).Update(live, now, version, same, current)
+	if err == nil {
+		maps.Copy(fields, others)
+	}
+	return fields, err
 }
 
 // updaterKey returns the key of the entry of the change's manager.
