@@ -11,7 +11,6 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
-	"github.com/portico-platform/portico/frontdoor/internal/handlers/serviceips"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/races"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/repairs"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
@@ -179,10 +178,7 @@ func (h *Handlers) removeOnce(ctx context.Context, x *deletion, key resource.Key
 		current, err = x.ended(ctx, current, next)
 		return current, true, err
 	case strategy.Finished(x.Type, next):
-		gone, err := h.Store.Delete(ctx, services.DeleteRequest{Key: key, Revision: current.Revision})
-		if err == nil && key.GroupResource == serviceips.Services {
-			h.Addresses.Release(ctx, live)
-		}
+		gone, err := h.erase(ctx, current, live)
 		if err == nil {
 			gone, err = x.ended(ctx, gone, next)
 		}

@@ -2,6 +2,7 @@ package writes
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -272,3 +273,48 @@ func TestCrashesLeaveNothing(t *testing.T) {
 }
 
 var _ services.Store = (*crashing)(nil)
+
+// TestAddressesOfTheGone: a Service gives back its addresses in whatever way it disappears.
+func TestAddressesOfTheGone(t *testing.T) {
+	const finalizers = `"finalizers":["a.b/c"]`
+	unfinalized := `{"metadata":{"finalizers":null}}`
+	for name, end := range map[string]func(c *client){
+		"deletion": func(c *client) {
+			c.must("PATCH", serviceList+"/s", unfinalized)
+			c.must("DELETE", serviceList+"/s", "")
+		},
+		"collection": func(c *client) {
+			c.must("PATCH", serviceList+"/s", unfinalized)
+			c.must("DELETE", serviceList, "")
+		},
+		"merge patch": func(c *client) {
+			c.must("DELETE", serviceList+"/s", "")
+			c.must("PATCH", serviceList+"/s", unfinalized)
+		},
+		"merge patch of the status": func(c *client) {
+			c.must("DELETE", serviceList+"/s", "")
+			c.must("PATCH", serviceList+"/s/status", unfinalized)
+		},
+		"update of the status": func(c *client) {
+			object := c.must("DELETE", serviceList+"/s", "")
+			delete(object["metadata"].(map[string]any), "finalizers")
+			raw, err := json.Marshal(object)
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			c.must("PUT", serviceList+"/s/status", string(raw))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := fake.New(t).Store()
+			c := newClient(t, store, "10.0.0.0/24")
+			c.must("POST", serviceList, `{"apiVersion":"v1","kind":"Service","metadata":{"name":"s",`+finalizers+`},
+				"spec":{"type":"NodePort","clusterIP":"10.0.0.101","ports":[{"port":80,"nodePort":30011}]}}`)
+			end(c)
+			if n := claims(t, store); n != 0 {
+				t.Errorf("%d claims of a Service that is gone", n)
+			}
+			c.must("POST", serviceList, service("t", `,"clusterIP":"10.0.0.101"`))
+		})
+	}
+}

@@ -18,15 +18,8 @@ import (
 // commit stores the object. For a Service it claims the addresses and node ports first. It
 // keeps the claims if the outcome of the store's write is unknown.
 func (h *Handlers) commit(ctx context.Context, w *writeRequest, c *current, v validated) (stored, error) {
-	if w.req.Type.Key != serviceips.Services || w.req.Subresource != nil {
-		return h.store(ctx, w, c, v)
-	}
-	if c.exists() && strategy.Finished(w.req.Type, v.tree) {
-		out, err := h.store(ctx, w, c, v)
-		if err == nil && !w.options.DryRun {
-			h.Addresses.Release(ctx, c.tree)
-		}
-		return out, err
+	if w.req.Type.Key != serviceips.Services || w.req.Subresource != nil || c.exists() && strategy.Finished(w.req.Type, v.tree) {
+		return h.store(ctx, w, c, v) // no address is claimed
 	}
 	assigned, err := h.Addresses.Assign(ctx, serviceips.Request{Service: v.tree, Live: c.tree, DryRun: w.options.DryRun})
 	if err != nil {
@@ -80,7 +73,7 @@ func (h *Handlers) store(ctx context.Context, w *writeRequest, c *current, v val
 		}
 	case strategy.Finished(w.req.Type, v.tree):
 		out.swapped = true
-		out.object, err = h.Store.Delete(ctx, services.DeleteRequest{Key: key, Revision: c.object.Revision})
+		out.object, err = h.erase(ctx, c.object, c.tree)
 		if err == nil { // the client sees what it has made of the object, without the finalizer
 			out.object.JSON, out.object.UID = tree.WithResourceVersion(content.JSON, c.object.Revision), ""
 		}
@@ -94,6 +87,17 @@ func (h *Handlers) store(ctx context.Context, w *writeRequest, c *current, v val
 		err = w.raced(err)
 	}
 	return out, err
+}
+
+// erase removes a stored object in that revision, and what the front door keeps for it: the addresses
+// of a Service. Every write and deletion of an object ends it here, whatever the subresource. live is
+// the decoded object.
+func (h *Handlers) erase(ctx context.Context, object services.Object, live map[string]any) (gone services.Object, err error) {
+	gone, err = h.Store.Delete(ctx, services.DeleteRequest{Key: object.Key, Revision: object.Revision})
+	if err == nil && object.Key.GroupResource == serviceips.Services {
+		h.Addresses.Release(ctx, live)
+	}
+	return gone, err
 }
 
 // rewrite stores an object without a change if it is not encrypted with the present key.

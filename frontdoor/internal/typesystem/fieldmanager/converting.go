@@ -13,7 +13,7 @@ import (
 
 // versions converts between the versions of one type in one request, for entries of managedFields
 // with another apiVersion. Fields that a version of a custom type lacks are left out of the object in
-// that version, so that its fields can be told, and come back when it is converted on: what a version
+// that version, so that it has a field set, and come back when it is converted on: what a version
 // does not have, a manager of that version does not remove.
 type versions struct {
 	engine *Engine
