@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,6 +53,8 @@ const (
 	fillBytes = 8 << 20
 	// mostTogether bounds the responses of etcd whose changes are published together.
 	mostTogether = 32
+	// policyGroup is the beginning of the group of roles and bindings, in every vocabulary.
+	policyGroup = "rbac.authorization."
 	// handovers is how often the processor is given up for a response that has arrived: etcd's
 	// client hands it from one goroutine to the next.
 	handovers = 2
@@ -88,6 +91,7 @@ type follower struct {
 	unread           map[resource.GroupResource]time.Time // since when changes could not be decrypted
 	stuck            int                                  // watches in a row that were ended because they made no progress
 	told             time.Time                            // when progress was last published
+	policy           bool                                 // a type of policy has changed since
 	publishedThrough int64                                // and its revision
 	compacted        time.Time                            // when this hub last compacted
 	seen             map[int64]time.Time                  // when it first saw each mark, by its revision
@@ -291,9 +295,12 @@ func (f *follower) takeAll(responses clientv3.WatchChan, response clientv3.Watch
 	}
 }
 
-// offer publishes what is pending if it may be published now.
+// offer publishes what is pending if it may be published now. Progress follows a change of policy at once: decisions
+// combine roles and bindings, and are as old as the type that is known through the least revision.
 func (f *follower) offer(now time.Time) {
-	if f.publisher.Ready(now) {
+	if f.policy {
+		f.tell(now)
+	} else if f.publisher.Ready(now) {
 		f.publish(now)
 	}
 }
@@ -331,6 +338,7 @@ func (f *follower) take(run history.Run) {
 	}
 	for _, c := range run.Changes {
 		f.publisher.Add(c)
+		f.policy = f.policy || strings.HasPrefix(c.Object.Key.Group, policyGroup)
 	}
 	pause := idleEvery
 	if bus.Private(f.config.Bus) {
@@ -358,7 +366,7 @@ func (f *follower) tell(now time.Time) {
 	f.publisher.Flush(now)
 	progress := f.progress()
 	f.publisher.Progress(progress)
-	f.told, f.publishedThrough = now, progress.Through
+	f.told, f.publishedThrough, f.policy = now, progress.Through, false
 }
 
 // publishStandby publishes the progress of its previous call, if this hub does not publish

@@ -15,6 +15,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/changes"
 	"github.com/portico-platform/portico/services/kit/etcd/epoch"
 	"github.com/portico-platform/portico/services/kit/seal"
+	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/watch-hub/internal/testbed"
 )
 
@@ -66,6 +67,41 @@ func messages(t *testing.T, f *follower, sub *nats.Subscription) int {
 			t.Fatal(err)
 		}
 		n++
+	}
+}
+
+// TestPolicyIsKnownAtOnce: a change of a role or binding is followed by the progress of all types, once for those of a
+// moment. Decisions would otherwise be older than the change until the next progress is due.
+func TestPolicyIsKnownAtOnce(t *testing.T) {
+	bus := testbed.StartNATS(t)
+	f, _ := leading(t, bus, bus.Connect())
+	listener := bus.Connect()
+	progress, err := listener.SubscribeSync(changes.SubjectProgress)
+	if err == nil {
+		err = listener.FlushTimeout(followTimeout) // the subscription is in force
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(gr resource.GroupResource) {
+		responses := make(chan clientv3.WatchResponse, 3)
+		for i := range cap(responses) {
+			key, revision := resource.Key{GroupResource: gr, Namespace: "n", Name: fmt.Sprint("p", i)}, f.window.Progress().Through+int64(i+1)
+			responses <- clientv3.WatchResponse{Header: &etcdserverpb.ResponseHeader{Revision: revision}, Events: []*clientv3.Event{{
+				Kv: &mvccpb.KeyValue{Key: []byte(key.Path()), Value: testbed.Record(key, "value"), ModRevision: revision, CreateRevision: revision, Version: 1},
+			}}}
+		}
+		if err := f.takeAll(responses, <-responses, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, group := range []string{"rbac.authorization.k8s.io", "rbac.authorization.platform.io"} {
+		f.told = time.Now().Add(time.Hour)
+		of(pods) // which is no reason for a report
+		of(resource.GroupResource{Group: group, Resource: "rolebindings"})
+		if n := messages(t, f, progress); n != 1 {
+			t.Errorf("%d reports of progress after changes of bindings of %s, want 1", n, group)
+		}
 	}
 }
 

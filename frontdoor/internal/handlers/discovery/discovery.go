@@ -54,18 +54,20 @@ type Documents struct {
 
 // New prepares the documents. It generates none of them.
 func New(o Options) *Documents {
+	before := o.Before
+	o.Before = nil // the documents hold their options until they are generated, and must not hold all generations
 	d := &Documents{forms: map[string][]document{}}
 	d.addGroups(o)
 	d.openAPI = describedBy(o)
-	if o.Before != nil && o.Before.openAPI.equal(d.openAPI) {
-		for path, forms := range o.Before.forms {
+	if before != nil && before.openAPI.equal(d.openAPI) {
+		for path, forms := range before.forms {
 			if strings.HasPrefix(path, "/openapi/") {
 				d.add(path, forms...)
 			}
 		}
-		d.parts = o.Before.parts
+		d.parts = before.parts
 	} else {
-		d.addOpenAPI(&openapi.Builder{Catalogue: o.Catalogue, Vocabulary: o.Vocabulary, Release: o.Release, Version: o.Version.GitVersion, CBOR: o.CBOR}, d.openAPI.extensions, o.Before)
+		d.addOpenAPI(&openapi.Builder{Catalogue: o.Catalogue, Vocabulary: o.Vocabulary, Release: o.Release, Version: o.Version.GitVersion, CBOR: o.CBOR}, d.openAPI.extensions, before)
 	}
 	d.add("/version", newDocument(mediaJSON, func() ([]byte, error) { return json.MarshalIndent(o.Version, "", "  ") }))
 	d.add("/", newJSON(func() (any, error) {

@@ -7,10 +7,13 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"weak"
 
+	apidiscovery "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
@@ -418,6 +421,46 @@ func TestUnreadDocuments(t *testing.T) {
 		all.Wait()
 		if held, most := int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(2*w.Body.Len()+requests*(64<<10)); held > most {
 			t.Errorf("%s: %d unread responses of %d bytes hold %d bytes", path, requests, w.Body.Len(), held)
+		}
+	}
+}
+
+// TestGenerationsEnd: documents hold nothing of those that they replace, whichever of them were requested, and whether
+// the types have changed or only the extensions.
+func TestGenerationsEnd(t *testing.T) {
+	for _, requested := range []string{"", "/version", "/apis", "/openapi/v3", "/openapi/v2"} {
+		for _, typesChange := range []bool{true, false} {
+			var now *Documents
+			var before []weak.Pointer[Documents]
+			var catalogues []weak.Pointer[catalogue.Catalogue]
+			var types *catalogue.Catalogue
+			for generation := range 4 {
+				if types == nil || typesChange {
+					made, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s()})
+					if err != nil {
+						t.Fatal(err)
+					}
+					types = made
+					catalogues = append(catalogues, weak.Make(types))
+				}
+				version := Version(release.V121)
+				version.GitCommit = strconv.Itoa(generation)
+				now = New(Options{Catalogue: types, Vocabulary: vocabulary.K8s(), Version: version, Before: now, Union: func(all []apidiscovery.APIGroupDiscovery) []apidiscovery.APIGroupDiscovery { return all }})
+				before = append(before, weak.Make(now))
+				if requested != "" {
+					if err := now.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, requested, nil)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			runtime.GC()
+			for i := range before[:3] {
+				if before[i].Value() != nil || typesChange && catalogues[i].Value() != nil {
+					t.Errorf("%q, types change %v: generation %d is kept: documents %v, types %v", requested, typesChange, i, before[i].Value() != nil, typesChange && catalogues[i].Value() != nil)
+				}
+			}
+			runtime.KeepAlive(now)
+			runtime.KeepAlive(types)
 		}
 	}
 }
