@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/ledger"
+	"github.com/portico-platform/portico/services/labelselector"
 )
 
 const (
@@ -296,7 +296,7 @@ func checkSelector(p problems, s *metav1.LabelSelector) {
 	if s == nil {
 		return
 	}
-	if _, err := ledger.LabelSelector(s); err != nil {
+	if _, err := labelselector.Parse(s); err != nil {
 		p.invalid("<selector>", err.Error())
 	}
 }

@@ -3,7 +3,6 @@ package ledger
 import (
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -43,16 +42,10 @@ func ParseFields(text string) (fields.Selector, error) {
 	return fields.ParseSelector(text)
 }
 
-// LabelSelector returns the selector of an object. The error is an ExcessError for one that is too large.
-func LabelSelector(s *metav1.LabelSelector) (labels.Selector, error) {
-	if s != nil {
-		terms := len(s.MatchLabels)
-		for i := range s.MatchExpressions {
-			terms += 1 + len(s.MatchExpressions[i].Values)
-		}
-		if terms > Selector.Values {
-			return nil, &ExcessError{Selector, valuesOf, int64(Selector.Values)}
-		}
+// CheckTerms returns an ExcessError for a selector with so many requirements and values.
+func CheckTerms(n int) error {
+	if n > Selector.Values {
+		return &ExcessError{Selector, valuesOf, int64(Selector.Values)}
 	}
-	return metav1.LabelSelectorAsSelector(s)
+	return nil
 }

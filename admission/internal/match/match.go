@@ -14,7 +14,7 @@ import (
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/ledger"
+	"github.com/portico-platform/portico/services/labelselector"
 )
 
 // Labels returns the labels of a namespace.
@@ -36,7 +36,7 @@ func selector(s *metav1.LabelSelector) (labels.Selector, error) {
 	if s == nil {
 		return labels.Everything(), nil
 	}
-	return ledger.LabelSelector(s)
+	return labelselector.Parse(s)
 }
 
 // Select reports whether both selectors match: that of objects the new or the old one.

@@ -12,7 +12,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/permissions"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/ledger"
+	"github.com/portico-platform/portico/services/labelselector"
 	"github.com/portico-platform/portico/services/resource"
 )
 
@@ -125,7 +125,7 @@ func (p grants) gather(ctx context.Context, stored services.Object, seen map[res
 	}
 	r.Rules = nil // a copy for readers, which may be old
 	for i := range r.AggregationRule.ClusterRoleSelectors {
-		selector, err := ledger.LabelSelector(&r.AggregationRule.ClusterRoleSelectors[i])
+		selector, err := labelselector.Parse(&r.AggregationRule.ClusterRoleSelectors[i])
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", stored.Key, err)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/portico-platform/portico/admission/internal/namespaces"
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/ledger"
+	"github.com/portico-platform/portico/services/labelselector"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 )
@@ -127,7 +127,7 @@ func (o *objects) find(ctx context.Context, key resource.Key, selector *metav1.L
 	case selector == nil:
 		return nil, errors.New("one of name or selector must be provided")
 	}
-	parsed, err := ledger.LabelSelector(selector)
+	parsed, err := labelselector.Parse(selector)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/ledger"
+	"github.com/portico-platform/portico/services/labelselector"
 )
 
 // Ref names a role or binding. Namespace is empty for those of the cluster.
@@ -53,7 +53,7 @@ func ParseRole(o services.Object) (*Role, error) {
 		role.rules[i] = &stored.Rules[i]
 	}
 	for i := range stored.AggregationRule.ClusterRoleSelectors {
-		selector, err := ledger.LabelSelector(&stored.AggregationRule.ClusterRoleSelectors[i])
+		selector, err := labelselector.Parse(&stored.AggregationRule.ClusterRoleSelectors[i])
 		if err != nil {
 			return nil, err
 		}

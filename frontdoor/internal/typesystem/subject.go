@@ -13,7 +13,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/ledger"
+	"github.com/portico-platform/portico/services/labelselector"
 	"github.com/portico-platform/portico/services/tree"
 )
 
@@ -187,7 +187,7 @@ func selectorText(selector map[string]any) string {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(selector, &typed); err != nil {
 		return ""
 	}
-	parsed, err := ledger.LabelSelector(&typed)
+	parsed, err := labelselector.Parse(&typed)
 	if err != nil {
 		return ""
 	}

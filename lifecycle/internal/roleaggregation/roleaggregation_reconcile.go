@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/portico-platform/portico/services/kit/worker"
-	"github.com/portico-platform/portico/services/ledger"
+	"github.com/portico-platform/portico/services/labelselector"
 )
 
 // role is a ClusterRole and what it aggregates.
@@ -62,7 +62,7 @@ func (c *Controller) list() (roles []role, err error) {
 		}
 		r := role{Unstructured: o}
 		for i := range rule.AggregationRule.ClusterRoleSelectors {
-			selector, err := ledger.LabelSelector(&rule.AggregationRule.ClusterRoleSelectors[i])
+			selector, err := labelselector.Parse(&rule.AggregationRule.ClusterRoleSelectors[i])
 			if err != nil {
 				return nil, err
 			}

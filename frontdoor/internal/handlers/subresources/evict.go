@@ -19,7 +19,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conditions"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/ledger"
+	"github.com/portico-platform/portico/services/labelselector"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
@@ -186,7 +186,7 @@ func (h *Handlers) budgetsOf(ctx context.Context, a *action, t *catalogue.Type, 
 		if err != nil {
 			return err
 		}
-		selector, err := ledger.LabelSelector(budget.Spec.Selector)
+		selector, err := labelselector.Parse(budget.Spec.Selector)
 		if err == nil && selector.Matches(labels.Set(podLabels)) { // a wrong selector selects nothing
 			keys = append(keys, object.Key)
 		}

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/portico-platform/portico/services/ledger"
+	"github.com/portico-platform/portico/services/labelselector"
 )
 
 // IsEmptySelector reports whether a label selector, or the plain map of an older kind,
@@ -57,7 +57,7 @@ func parse(selector map[string]any) (labels.Selector, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(selector, &typed); err != nil {
 		return nil, err
 	}
-	return ledger.LabelSelector(&typed)
+	return labelselector.Parse(&typed)
 }
 
 func labelSet(m map[string]any) labels.Set {
