@@ -289,9 +289,18 @@ func (d *damage) repair() {
 		return a.Code >= 400 && strings.Contains(a.Body, "resourcequotas")
 	})
 	for name, method := range map[string]string{"quota": http.MethodDelete, "binding": http.MethodPut, "owner": http.MethodPut, "account": http.MethodPut,
-		"namespace": http.MethodPut, "apiservice": http.MethodDelete, "definition": http.MethodPut} {
+		"namespace": http.MethodPut, "apiservice": http.MethodDelete} {
 		again(name, method)
 	}
+	ok(t, d.c, post("/api/v1/namespaces", `{"metadata":{"name":"ending"}}`))
+	ok(t, d.c, cluster.Request{Method: http.MethodDelete, Path: "/api/v1/namespaces/ending"})
+	eventually(t, "the namespace is not emptied of types that are not known", func() bool {
+		return strings.Contains(d.c.Ask(t, cluster.Request{Path: "/api/v1/namespaces/ending"}).Body, "not all types are known")
+	})
+	again("definition", http.MethodPut)
+	eventually(t, "the namespace ends", func() bool {
+		return d.c.Ask(t, cluster.Request{Path: "/api/v1/namespaces/ending"}).Code == http.StatusNotFound
+	})
 	eventually(t, "all is well again", func() bool {
 		return d.create("robot").Code < 300 && d.as("bound", http.MethodGet, "/api/v1/configmaps", "").Code == http.StatusOK &&
 			d.c.Ask(t, cluster.Request{Path: "/apis/unread.example/v1/namespaces/unread/things/thing"}).Code == http.StatusOK &&
