@@ -1,6 +1,6 @@
 // Package customresources completes the deletion of CustomResourceDefinitions: it deletes
 // their objects, waits until none is left and removes its finalizer. When a definition is
-// gone, it triggers acceptance of the names of definitions that conflicted with it. It
+// gone or has other names, it triggers acceptance of the names of those that waited for them. It
 // never deletes objects of a definition that is not being deleted, and waits for other
 // finalizers. It serves "Two-phase deletion of a resource" of the specification.
 package customresources
@@ -8,6 +8,7 @@ package customresources
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -43,6 +44,7 @@ type Controller struct {
 	existing    cache.SharedIndexInformer
 	queue       *worker.Queue[string]
 	deletions   sightings.Deletions
+	offers      offers
 }
 
 // New returns a controller.
@@ -51,6 +53,10 @@ func New(config Config) (*Controller, error) {
 	c := &Controller{
 		Config: config, finalizer: config.Vocabulary.DefinitionFinalizer(), definitions: definitions,
 		existing: worker.NewInformer(definitions, ""), queue: worker.NewQueue[string](Name, config.Log),
+		offers: offers{since: map[string]time.Time{}},
+	}
+	if err := c.followNames(); err != nil {
+		return nil, err
 	}
 	return c, c.queue.Follow(c.existing, (*unstructured.Unstructured).GetName)
 }

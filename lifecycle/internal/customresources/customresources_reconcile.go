@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,10 +26,11 @@ func (c *Controller) reconcile(ctx context.Context, name string) (time.Duration,
 	}
 	if !exists {
 		c.deletions.Forget(name)
-		return 0, c.retryNames(ctx, name)
-	}
-	if known.(*unstructured.Unstructured).GetDeletionTimestamp() == nil {
+		c.offers.end(name)
 		return 0, nil
+	}
+	if seen := known.(*unstructured.Unstructured); seen.GetDeletionTimestamp() == nil {
+		return 0, c.offerNames(ctx, seen)
 	}
 	d, err := c.definitions.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && !c.holds(d) {
@@ -144,25 +144,6 @@ func (c *Controller) deleteAll(ctx context.Context, of served, places map[string
 		if !apierrors.IsNotFound(err) {
 			errs = append(errs, err)
 		}
-	}
-	return errors.Join(errs...)
-}
-
-// retryNames updates the definitions whose names may have conflicted with those of a
-// deleted one: the front door accepts names when a definition is stored.
-func (c *Controller) retryNames(ctx context.Context, gone string) error {
-	_, group, _ := strings.Cut(gone, ".")
-	var errs []error
-	for _, each := range c.existing.GetStore().List() {
-		d := each.(*unstructured.Unstructured)
-		if _, of, _ := strings.Cut(d.GetName(), "."); of != group || !hasCondition(d, "NamesAccepted", "False") {
-			continue
-		}
-		_, err := c.definitions.Update(ctx, d.DeepCopy(), metav1.UpdateOptions{})
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			continue // another write has had the same effect
-		}
-		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

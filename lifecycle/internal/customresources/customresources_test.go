@@ -173,18 +173,58 @@ func TestADefinitionWithoutObjectsGoes(t *testing.T) {
 	waitFor(t, client.Resource(definitions), "gadgets.example.com", gone)
 }
 
+// TestNamesThatAreFreeAreOffered: a definition whose names were not accepted is stored again after another
+// one that has them is deleted or gives them up, and until they are accepted; not while they are taken.
 func TestNamesThatAreFreeAreOffered(t *testing.T) {
-	client := start(t)
-	define(t, client, "widgets")
-	define(t, client, "rivals", condition("NamesAccepted", "False"))
-	before, err := client.Resource(definitions).Get(t.Context(), "rivals.example.com", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
+	for name, giveUp := range map[string]func(in dynamic.ResourceInterface) error{
+		"deleted": func(in dynamic.ResourceInterface) error {
+			return in.Delete(t.Context(), "widgets.example.com", metav1.DeleteOptions{})
+		},
+		"renamed": func(in dynamic.ResourceInterface) error {
+			_, err := in.Patch(t.Context(), "widgets.example.com", types.MergePatchType, []byte(`{"status":{"acceptedNames":{"shortNames":["yy"]}}}`), metav1.PatchOptions{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := start(t)
+			in := client.Resource(definitions)
+			for _, plural := range []string{"widgets", "rivals"} {
+				accepted, status := map[string]any{"plural": plural}, "False"
+				if plural == "widgets" {
+					accepted, status = map[string]any{"plural": plural, "shortNames": []any{"zz"}}, "True"
+				}
+				create(t, in, map[string]any{
+					"metadata": map[string]any{"name": plural + ".example.com", "annotations": map[string]any{}},
+					"spec":     map[string]any{"group": "example.com", "names": map[string]any{"plural": plural, "shortNames": []any{"zz"}}},
+					"status":   map[string]any{"acceptedNames": accepted, "conditions": []any{condition("NamesAccepted", status)}},
+				})
+			}
+			before, err := in.Get(t.Context(), "rivals.example.com", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// A marker that is created later and stored again shows that the waiting one has been passed over.
+			define(t, client, "marker", condition("NamesAccepted", "False"))
+			marker, err := in.Get(t.Context(), "marker.example.com", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, in, "marker.example.com", func(o *unstructured.Unstructured) bool { return o.GetResourceVersion() != marker.GetResourceVersion() })
+			now, err := in.Get(t.Context(), "rivals.example.com", metav1.GetOptions{})
+			if err != nil || now.GetResourceVersion() != before.GetResourceVersion() {
+				t.Fatal("names that are taken are offered", err)
+			}
+			if err := giveUp(in); err != nil {
+				t.Fatal(err)
+			}
+			// The first writes do not help, as if the front door had not seen the change.
+			writes, last := 0, before.GetResourceVersion()
+			waitFor(t, in, "rivals.example.com", func(o *unstructured.Unstructured) bool {
+				if o.GetResourceVersion() != last {
+					writes, last = writes+1, o.GetResourceVersion()
+				}
+				return writes == 3
+			})
+		})
 	}
-	if err := client.Resource(definitions).Delete(t.Context(), "widgets.example.com", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, client.Resource(definitions), "rivals.example.com", func(o *unstructured.Unstructured) bool {
-		return o.GetResourceVersion() != before.GetResourceVersion()
-	})
 }
