@@ -335,7 +335,7 @@ func (w *writeRequest) encoded(object map[string]any) (admitted, error) {
 // prepare drops or reports unknown fields, drops the fields of disabled feature gates, and
 // sets defaults.
 func (w *writeRequest) prepare(ctx context.Context, c *current, d desired) error {
-	change := schema.Change{Type: w.req.Type, Object: d.tree, Old: c.tree, Patched: w.req.Verb == "patch"}
+	change := schema.Change{Type: w.req.Type, Object: d.tree, Old: c.tree, Patched: w.req.Verb == "patch", Applied: w.applies()}
 	if d.json != nil && !w.req.Type.Custom { // of custom objects, duplicate fields are reported first
 		change.Order = func(findings []string) { layout.InOrder(findings, d.json) }
 	}

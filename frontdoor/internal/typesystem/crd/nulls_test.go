@@ -2,9 +2,12 @@ package crd_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
+	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -115,5 +118,61 @@ func TestLargeIntegers(t *testing.T) {
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s of %s: got %v, want %q", c.given, c.schema, err, c.want)
 		}
+	}
+}
+
+// TestAppliedNulls: a null that is not valid is an error in an apply, unless there is a default, and
+// absent in other writes.
+func TestAppliedNulls(t *testing.T) {
+	for _, c := range []struct{ schema, given, wrong string }{
+		{`{type: object, properties: {a: {type: string}}}`, "null", "spec.v: Invalid value: \"null\": spec.v in body must be of type object"},
+		{`{type: string}`, "null", "must be of type string"},
+		{`{type: array, items: {type: string}}`, "null", "must be of type array"},
+		{`{type: object, additionalProperties: {type: string}}`, "{k: null}", "spec.v.k in body must be of type string"},
+		{`{type: object, properties: {a: {type: integer}}}`, "{a: null}", "spec.v.a in body must be of type integer"},
+		{`{type: string, nullable: true}`, "null", ""},
+		{`{type: string, default: x}`, "null", ""},
+		{`{x-preserve-unknown-fields: true}`, "null", ""},
+	} {
+		for _, applied := range []bool{true, false} {
+			w := newWorld(t, vocabulary.K8s())
+			w = w.add(t, w.widgets(t, `{type: object, properties: {spec: {type: object, properties: {v: `+c.schema+`}}}}`))
+			object := decode(t, "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: default}, spec: {v: "+c.given+"}}")
+			change := schema.Change{Type: w.lookup(t), Object: object, Applied: applied, Warn: func(...string) {}}
+			if _, err := w.schemas.PrepareChange(t.Context(), change, schema.Ignore); err != nil {
+				t.Fatal(err)
+			}
+			err := w.schemas.ValidateChange(t.Context(), change)
+			if refused := applied && c.wrong != ""; refused != (err != nil) || refused && !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("%s: applied %v: got %v, want %q", c.schema, applied, err, c.wrong)
+			}
+		}
+	}
+}
+
+// TestPathsOfStatus: a write of the status validates it alone: messages have paths below it, and errors
+// of combinators its path. The rest of the object is not looked at.
+func TestPathsOfStatus(t *testing.T) {
+	w := newWorld(t, vocabulary.K8s())
+	w = w.add(t, w.widgets(t, `{type: object, properties: {spec: {type: object, properties: {n: {type: integer, maximum: 5}}}, status: {type: object, required: [c], properties: {c: {type: string},
+		addresses: {type: array, items: {type: object, properties: {value: {type: string}}, oneOf: [{properties: {value: {format: ipv4}}}, {properties: {value: {pattern: "^x"}}}]}}}}}}`,
+		"subresources: {status: {}}"))
+	object := decode(t, "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a, namespace: default, resourceVersion: '1'}, spec: {n: 9}, status: {addresses: [{value: b}]}}")
+	change := schema.Change{Type: w.lookup(t), Subresource: "status", Object: object, Old: decode(t, "{metadata: {name: a, namespace: default}, spec: {n: 9}}"), Warn: func(...string) {}}
+	s := services.AsStatus(w.schemas.ValidateChange(t.Context(), change))
+	if s == nil || s.Details == nil {
+		t.Fatal(s)
+	}
+	var got []string
+	for _, cause := range s.Details.Causes {
+		got = append(got, cause.Field+": "+cause.Message)
+	}
+	want := []string{
+		`status: Invalid value: "": "addresses[0]" must validate one and only one schema (oneOf). Found none valid`,
+		`status.addresses[0].value: Invalid value: "b": addresses[0].value in body must be of type ipv4: "b"`,
+		`status.c: Required value`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
 	}
 }

@@ -268,6 +268,20 @@ func (c *check) customValue(n *node, value, old any, at *field.Path) {
 	}
 }
 
+// customStatus validates the status of a custom type in a write of the status: alone, as in Kubernetes,
+// so messages name fields below it, and errors of the whole have its path.
+func (c *check) customStatus(root *node, ch Change) {
+	status, reported := ch.Object["status"]
+	n := root.fields["status"]
+	if n == nil || !reported {
+		return
+	}
+	alone := &check{Check: c.Check, budget: c.budget, ratchets: c.ratchets}
+	alone.Errors = field.Errors{}
+	alone.custom(n.node, status, ch.Old["status"], nil)
+	c.JoinBelow(&field.Path{Name: "status"}, &alone.Errors)
+}
+
 // combinators validates a value against allOf, anyOf, oneOf, not and schemas beside
 // references.
 func (c *check) combinators(s *structure, value, old any, at *field.Path) {

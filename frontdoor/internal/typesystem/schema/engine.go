@@ -77,7 +77,7 @@ func (e *Engine) Prepare(ctx context.Context, t *catalogue.Type, object map[stri
 // stored object has with the same value are kept: a later release has stored them.
 func (e *Engine) PrepareChange(ctx context.Context, ch Change, v FieldValidation, decodeErrors ...string) (warnings []string, err error) {
 	t := ch.Type
-	return e.PrepareBody(ctx, Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind, KeepsAll: t.KeepsAll, Stored: ch.Old, Patched: ch.Patched, Order: ch.Order}, ch.Object, v, decodeErrors...)
+	return e.PrepareBody(ctx, Body{Definition: t.Definition, Version: t.Version, Kind: t.Kind, KeepsAll: t.KeepsAll, Stored: ch.Old, Patched: ch.Patched, Applied: ch.Applied, Order: ch.Order}, ch.Object, v, decodeErrors...)
 }
 
 // Body is the type of a body that is not a resource type: that of a subresource.
@@ -91,6 +91,8 @@ type Body struct {
 	Stored map[string]any
 	// Patched is true for the result of a patch.
 	Patched bool
+	// Applied is Change.Applied.
+	Applied bool
 	// Order is Change.Order.
 	Order func(findings []string)
 }
@@ -101,7 +103,7 @@ func (e *Engine) PrepareBody(ctx context.Context, b Body, object map[string]any,
 	if root == nil {
 		return nil, nil // objects without a schema are not changed
 	}
-	p := preparation{vocabulary: e.vocabulary, decodeErrors: decodeErrors, patched: b.Patched, stored: b.Stored, asGiven: b.KeepsAll, keepsAll: b.KeepsAll, budget: budget.New(ctx)}
+	p := preparation{vocabulary: e.vocabulary, decodeErrors: decodeErrors, patched: b.Patched, applied: b.Applied, stored: b.Stored, asGiven: b.KeepsAll, keepsAll: b.KeepsAll, budget: budget.New(ctx)}
 	p.object(root, object, nil)
 	if err := p.budget.Err(); err != nil {
 		return nil, err
@@ -141,6 +143,8 @@ type Change struct {
 	Object, Old map[string]any
 	// Patched is true if Object is the result of a patch.
 	Patched bool
+	// Applied is true if Object is the result of an apply: its nulls are values.
+	Applied bool
 	// Order sorts unknown fields and the findings of the decoder; nil: these come first.
 	Order func(findings []string)
 	// Feature reports whether a feature is on; nil means the defaults.
@@ -155,7 +159,9 @@ func (e *Engine) ValidateChange(ctx context.Context, ch Change) error {
 	c := &check{Check: rules.Check{Vocabulary: e.vocabulary, Release: e.release, Root: ch.Object, Subresource: ch.Subresource, Feature: ch.Feature}, budget: budget.New(ctx),
 		ratchets: ch.Old != nil && ch.Type.Custom && !e.release.Before(release.V136)}
 	c.metadata(ch)
-	if root := e.node(ch.Type.Definition); root != nil {
+	if root := e.node(ch.Type.Definition); root != nil && ch.Type.Custom && ch.Subresource == "status" {
+		c.customStatus(root, ch)
+	} else if root != nil {
 		c.value(root, ch.Object, ch.Old, nil)
 	}
 	c.scale(ch)

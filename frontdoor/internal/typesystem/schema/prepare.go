@@ -21,6 +21,7 @@ type preparation struct {
 	keepsAll     bool           // unknown fields of custom types are kept
 	decodeErrors []string       // of a strict decoder
 	patched      bool           // they are those of a patch
+	applied      bool           // the object is the result of an apply
 	stored       map[string]any // Body.Stored
 	unknown      []string       // paths of unknown fields, up to maxNoted
 	wrong        []string       // errors of values of a wrong type with their paths, up to maxNoted
@@ -60,7 +61,7 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 				p.unknown = append(p.unknown, at.Field(name).String())
 			}
 			delete(m, name)
-		} else if value == nil && !f.takesNull() && !p.asGiven {
+		} else if value == nil && !f.takesNull() && !p.keepsNull(f.node) {
 			delete(m, name) // null means absent
 		}
 	}
@@ -203,7 +204,13 @@ func (p *preparation) entry(n *node, m map[string]any, at *field.Path) {
 
 // replacesNull reports whether a value is a null that is not valid as a value of a map or list.
 func (p *preparation) replacesNull(n *node, value any) bool {
-	return value == nil && (n.kind != anything || n.custom != nil) && !n.takesNull() && !p.asGiven
+	return value == nil && (n.kind != anything || n.custom != nil) && !n.takesNull() && !p.keepsNull(n)
+}
+
+// keepsNull reports whether a null that is not valid stays, so that validation reports it: one in an
+// object that is applied does in a custom type, unless a default takes its place, as in Kubernetes.
+func (p *preparation) keepsNull(n *node) bool {
+	return p.asGiven || p.applied && n.custom != nil && n.kind != anything && n.custom.initial == nil
 }
 
 func (p *preparation) list(n *node, items []any, at *field.Path) {
