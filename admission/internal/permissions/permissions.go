@@ -97,10 +97,6 @@ func (m *missing) full() bool { return len(m.verbs)+len(m.paths) > maxLines }
 
 // add adds what a rule grants and the user does not hold, until there is enough.
 func (m *missing) add(ctx context.Context, r Rule, held services.Rules) error {
-	names := r.ResourceNames
-	if len(names) == 0 {
-		names = []string{""}
-	}
 	for _, path := range r.NonResourceURLs {
 		for _, verb := range r.Verbs {
 			if err := ctx.Err(); err != nil || m.full() {
@@ -111,7 +107,7 @@ func (m *missing) add(ctx context.Context, r Rule, held services.Rules) error {
 			}
 		}
 	}
-	for ref := range parts(r.APIGroups, r.Resources, names) {
+	for ref := range parts(r) {
 		for _, verb := range r.Verbs {
 			if err := ctx.Err(); err != nil || m.full() {
 				return err
@@ -181,12 +177,15 @@ func combinations(rules []Rule) (count int) {
 }
 
 // parts iterates over the resources of a rule.
-func parts(groups, kinds, names []string) iter.Seq[resourceRef] {
+func parts(r Rule) iter.Seq[resourceRef] {
 	return func(yield func(resourceRef) bool) {
-		for _, group := range groups {
-			for _, kind := range kinds {
-				for _, name := range names {
-					if !yield(resourceRef{group, kind, name}) {
+		for _, group := range r.APIGroups {
+			for _, kind := range r.Resources {
+				if len(r.ResourceNames) == 0 && !yield(resourceRef{group: group, kind: kind}) {
+					return
+				}
+				for _, name := range r.ResourceNames {
+					if !yield(resourceRef{group, kind, name, true}) {
 						return
 					}
 				}
@@ -195,13 +194,16 @@ func parts(groups, kinds, names []string) iter.Seq[resourceRef] {
 	}
 }
 
-// resourceRef is one resource of a rule; an empty name means all names.
-type resourceRef struct{ group, kind, name string }
+// resourceRef is one resource of a rule, with a name if the rule is limited to names.
+type resourceRef struct {
+	group, kind, name string
+	named             bool // the rule is limited to names, of which "" is one that no object has
+}
 
 // describe formats a rule with these verbs for an error message.
 func (ref resourceRef) describe(verbs []string) string {
 	name := ""
-	if ref.name != "" {
+	if ref.named {
 		name = fmt.Sprintf("ResourceNames:[%q], ", short(ref.name))
 	}
 	shown := make([]string, min(len(verbs), maxVerbs), maxVerbs+1)
@@ -217,7 +219,7 @@ func (ref resourceRef) describe(verbs []string) string {
 func holds(held services.Rules, verb string, ref resourceRef) bool {
 	return slices.ContainsFunc(held.Resource, func(h services.ResourceRule) bool {
 		return contains(h.Verbs, verb) && contains(h.APIGroups, ref.group) && containsResource(h.Resources, ref.kind) &&
-			(len(h.ResourceNames) == 0 || ref.name != "" && slices.Contains(h.ResourceNames, ref.name))
+			(len(h.ResourceNames) == 0 || ref.named && slices.Contains(h.ResourceNames, ref.name))
 	})
 }
 

@@ -31,7 +31,7 @@ func TestCoversLikeUpstream(t *testing.T) {
 		}
 		r := Rule{Verbs: some("get", "list", "*"), APIGroups: some("", "apps", "*"), Resources: some("pods", "pods/status", "*/status", "pods/*", "*")}
 		if random.IntN(3) == 0 {
-			r.ResourceNames = some("one", "two")
+			r.ResourceNames = some("one", "two", "")
 		}
 		return r
 	}

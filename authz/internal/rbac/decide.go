@@ -56,8 +56,7 @@ func (x *Index) Rules(r services.RulesRequest) services.Rules {
 			answer.Incomplete, answer.EvaluationError = true, missing(g.binding.role)
 		}
 		for _, rule := range rules {
-			// Paths can only be granted cluster-wide.
-			list(rule, g.binding.namespace == "", &answer)
+			list(rule, &answer)
 		}
 		return true
 	})
@@ -65,12 +64,12 @@ func (x *Index) Rules(r services.RulesRequest) services.Rules {
 }
 
 // list adds one rule of a role to an answer.
-func list(r *Rule, paths bool, into *services.Rules) {
+func list(r *Rule, into *services.Rules) {
 	if len(r.Resources) > 0 {
 		into.Resource = append(into.Resource, services.ResourceRule{
 			Verbs: r.Verbs, APIGroups: r.APIGroups, Resources: r.Resources, ResourceNames: r.ResourceNames})
 	}
-	if paths && len(r.NonResourceURLs) > 0 {
+	if len(r.NonResourceURLs) > 0 {
 		into.NonResource = append(into.NonResource, services.NonResourceRule{Verbs: r.Verbs, Paths: r.NonResourceURLs})
 	}
 }

@@ -122,6 +122,22 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
+// TestPathsOfNamespacedBindings: the rules of a user in a namespace include the paths of roles that are
+// bound there, so the user may bind them there too, but they grant no access.
+func TestPathsOfNamespacedBindings(t *testing.T) {
+	x := compiled(t, []string{`{metadata: {name: op}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}, {nonResourceURLs: [/metrics], verbs: [get]}]}`},
+		[]string{`{metadata: {name: 1, namespace: here}, roleRef: {kind: ClusterRole, name: op}, subjects: [{kind: User, name: u}]}`})
+	u := services.UserInfo{Name: "u"}
+	for namespace, want := range map[string]int{"here": 1, "there": 0, "": 0} {
+		if rules := x.Rules(services.RulesRequest{User: u, Namespace: namespace}); len(rules.NonResource) != want {
+			t.Errorf("in %q: %+v", namespace, rules)
+		}
+	}
+	if x.Authorize(services.Attributes{User: u, Verb: "get", Path: "/metrics"}).Allowed {
+		t.Error("a path is granted by a binding in a namespace")
+	}
+}
+
 func TestRules(t *testing.T) {
 	x := compiled(t, testRoles, testBindings)
 	jane := services.UserInfo{Name: "jane"}
