@@ -81,7 +81,7 @@ func BodyKind(t *catalogue.Type, s *catalogue.Subresource) (group, version, kind
 // scaleColumns are the columns of a scale's Table.
 var scaleColumns = []kinds.Column{
 	{Name: "Name", Type: "string", Format: "name", Cell: ".metadata.name"},
-	{Name: "Desired", Type: "integer", Cell: ".spec.replicas", Description: "Number of replicas that are checkReplicas."},
+	{Name: "Desired", Type: "integer", Cell: ".spec.replicas", Description: "Number of replicas that are wanted."},
 	{Name: "Available", Type: "integer", Cell: ".status.replicas", Description: "Number of replicas that there are."},
 	{Name: "Age", Type: "string", Cell: kinds.CellAge, Description: "Time since the creation of the object."},
 }
