@@ -2,6 +2,7 @@ package writes
 
 import (
 	"fmt"
+	"net/http"
 	"strconv"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
@@ -9,19 +10,28 @@ import (
 	"github.com/portico-platform/portico/services/release"
 )
 
-// checkCreate validates the metadata of a new object against the request.
-func (w *writeRequest) checkCreate(object map[string]any) error {
+// checkCreate validates the metadata of a new object against the request, and takes its resourceVersion.
+func (w *writeRequest) checkCreate(c *current, object map[string]any) error {
 	meta := strategy.Metadata(object)
 	if err := strategy.CheckNamespace(w.req.Type, w.req.Namespace, meta); err != nil {
 		return err
 	}
-	// As in Kubernetes, a version that is no number has no meaning, so it is dropped.
+	// As in Kubernetes, a version that is no number has no meaning, so it is dropped, and one that
+	// is does not matter before the object is stored, or in a dry-run.
 	version, _ := meta["resourceVersion"].(string)
 	if number, err := strconv.ParseUint(version, 10, 64); err == nil && number != 0 {
-		return services.BadRequest("resourceVersion should not be set on objects to be created")
+		c.versioned = number
 	}
 	delete(meta, "resourceVersion")
 	return nil
+}
+
+// checkUnversioned refuses to store a new object that has a resourceVersion (500, as in Kubernetes).
+func (w *writeRequest) checkUnversioned(c *current) error {
+	if c.versioned == 0 || w.options.DryRun {
+		return nil
+	}
+	return &services.Status{Code: http.StatusInternalServerError, Message: "resourceVersion should not be set on objects to be created"}
 }
 
 // checkUpdate validates the metadata of a changed object against the request and the

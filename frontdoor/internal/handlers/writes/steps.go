@@ -45,6 +45,8 @@ type current struct {
 	// none. The object then does not exist here, and its UID is that of the request.
 	unreadable int64
 	uid        string
+	// versioned is the resourceVersion that the body of a create has; 0 for none.
+	versioned uint64
 	// unversioned is the error of a change without the resourceVersion that its type requires.
 	unversioned error
 }
@@ -187,7 +189,7 @@ func (h *Handlers) desire(ctx context.Context, w *writeRequest, c *current) (d d
 		return d, err
 	}
 	if w.req.Verb == "create" {
-		return d, w.checkCreate(d.tree)
+		return d, w.checkCreate(c, d.tree)
 	}
 	if c.uid, err = repairs.TakeIdentity(w.req, c.unreadable, d.tree); err != nil {
 		return d, err

@@ -18,6 +18,9 @@ import (
 // commit stores the object. For a Service it claims the addresses and node ports first. It
 // keeps the claims if the outcome of the store's write is unknown.
 func (h *Handlers) commit(ctx context.Context, w *writeRequest, c *current, v validated) (stored, error) {
+	if err := w.checkUnversioned(c); err != nil {
+		return stored{}, err
+	}
 	if w.req.Type.Key != serviceips.Services || w.req.Subresource != nil || c.exists() && strategy.Finished(w.req.Type, v.tree) {
 		return h.store(ctx, w, c, v) // no address is claimed
 	}
@@ -113,6 +116,9 @@ func (h *Handlers) pretend(ctx context.Context, w *writeRequest, c *current, obj
 	if at := cmp.Or(c.unreadable, c.object.Revision); at != 0 {
 		object.JSON, object.Revision = tree.WithResourceVersion(object.JSON, at), at
 		return object, nil
+	}
+	if c.versioned != 0 {
+		object.JSON = tree.WithResourceVersion(object.JSON, int64(c.versioned)) //nolint:gosec // it is only shown
 	}
 	return object, h.taken(ctx, w, object.Key)
 }

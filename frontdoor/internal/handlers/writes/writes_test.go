@@ -2,6 +2,7 @@ package writes
 
 import (
 	"fmt"
+	"net/http"
 	"sync"
 	"testing"
 
@@ -65,7 +66,7 @@ func TestUpdateNamesItsObject(t *testing.T) {
 	c.must("PATCH", configMaps+"/a", `{"metadata":{"labels":{"a":"b"}}}`)
 }
 
-// TestVersionOfNew: a new object has no version. One that is no number has no meaning.
+// TestVersionOfNew: a new object has no version. One that is no number, or 0, has no meaning.
 func TestVersionOfNew(t *testing.T) {
 	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
 	const body = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a%d","resourceVersion":%q}}`
@@ -75,7 +76,6 @@ func TestVersionOfNew(t *testing.T) {
 			t.Errorf("version %q is kept", version)
 		}
 	}
-	c.refused(services.ReasonBadRequest, "POST", configMaps, fmt.Sprintf(body, 9, "5"))
 }
 
 // TestNothingChanges: a write without changes keeps the resourceVersion.
@@ -103,4 +103,23 @@ func TestGeneratedNamesMeet(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestCreateWithVersion: a resourceVersion in a create is refused when the object would be stored, after
+// all other checks, and is none of the business of a dry-run.
+func TestCreateWithVersion(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	body := func(name string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"resourceVersion":"7"}}`, name)
+	}
+	if meta := c.must("POST", configMaps+"?dryRun=All", body("a"))["metadata"].(map[string]any); meta["resourceVersion"] != "7" {
+		t.Errorf("dry-run: %v", meta)
+	}
+	c.refused(services.ReasonInvalid, "POST", configMaps, body("A"))
+	c.refused(services.ReasonInvalid, "POST", configMaps+"?dryRun=All", body("A"))
+	if _, err := c.do("POST", configMaps, body("a")); services.AsStatus(err).Code != http.StatusInternalServerError {
+		t.Errorf("create: %v", err)
+	}
+	c.must("POST", configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","resourceVersion":"x"}}`)
+	c.refused(services.ReasonAlreadyExists, "POST", configMaps+"?dryRun=All", body("a"))
 }
