@@ -17,8 +17,8 @@ const (
 	// readAgainEvery is the interval at which objects that cannot be read are tried again: the configuration of the
 	// encryption, or a KMS plugin, may have changed.
 	readAgainEvery = 3 * time.Second
-	// readAgain is how many of them are tried at a time.
-	readAgain = 50
+	// maxFailed is how many of them are tried without success at a time: those that can be read again are all read.
+	maxFailed = 50
 )
 
 // content is what a mirror holds: what can be read, and what cannot.
@@ -107,27 +107,32 @@ func (m *Mirror[T]) readAgain(ctx context.Context, from int) int {
 	if from >= len(all) {
 		from = 0
 	}
-	all = all[from:]
-	for _, u := range all[:min(readAgain, len(all))] {
-		from++
+	failed := 0
+	for _, u := range all[from:] {
 		o, err := m.config.Store.Get(ctx, services.GetRequest{Key: u.Key, Read: services.Read{Mode: services.AnyRevision}})
-		if err == nil && o.Revision == u.Revision {
-			m.replace(u, o)
+		if err == nil && o.Revision == u.Revision && m.replace(u, o) {
+			continue // the others have moved up
+		}
+		if from, failed = from+1, failed+1; failed == maxFailed {
+			break
 		}
 	}
 	return from
 }
 
-// replace puts an object that can be read now in the place of one that could not.
-func (m *Mirror[T]) replace(u Unread, o services.Object) {
+// replace puts an object that can be read now in the place of one that could not. It reports whether it could.
+func (m *Mirror[T]) replace(u Unread, o services.Object) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now.Load()
 	if now.unread[u.Key].Revision != u.Revision {
-		return // it has changed
+		return false // it has changed
 	}
 	next := now.copy()
-	if m.set(&next, now.content, o); next.unread[u.Key].Revision != u.Revision {
-		m.publish(next, now.revision)
+	m.set(&next, now.content, o)
+	if _, still := next.unread[u.Key]; still {
+		return false
 	}
+	m.publish(next, now.revision)
+	return true
 }

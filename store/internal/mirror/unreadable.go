@@ -16,8 +16,8 @@ const (
 	// readAgainEvery is the interval at which values that cannot be read are tried again: the configuration of
 	// the encryption, or a KMS plugin, may have changed.
 	readAgainEvery = 5 * time.Second
-	// readAgain is how many of them are tried at a time.
-	readAgain = 100
+	// maxFailed is how many of them are tried without success at a time: those that can be read again are all read.
+	maxFailed = 100
 )
 
 // unreadable are the objects of the tree that cannot be read.
@@ -104,14 +104,20 @@ func (m *Mirror) readAgain(ctx context.Context, last string) string {
 	if paths = paths[after:]; len(paths) == 0 {
 		return ""
 	}
-	for _, path := range paths[:min(readAgain, len(paths))] {
+	failed := 0
+	for _, path := range paths {
+		if failed == maxFailed {
+			break
+		}
 		answer, err := m.client.Get(ctx, path)
 		if err != nil {
 			return last // the next time
 		}
 		last = path
 		for _, kv := range answer.Kvs {
-			if o, err := m.codec.Decode(path, kv.Value, kv.ModRevision); err == nil {
+			if o, err := m.codec.Decode(path, kv.Value, kv.ModRevision); err != nil || object.Unreadable(&o) {
+				failed++
+			} else {
 				m.Read(&o)
 			}
 		}
