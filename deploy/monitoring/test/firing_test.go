@@ -86,6 +86,7 @@ var faults = map[string]string{
 	"PorticoSlowWrites":         `apiserver_request_duration_seconds_bucket{namespace="a",job="frontdoor",instance="f",verb="create",le="0.1"} 0+10x60` + "\n" + `apiserver_request_duration_seconds_bucket{namespace="a",job="frontdoor",instance="f",verb="create",le="10"} 0+100x60`,
 	"PorticoSlowReads":          `apiserver_request_duration_seconds_bucket{namespace="a",job="frontdoor",instance="f",verb="get",le="0.1"} 0+10x60` + "\n" + `apiserver_request_duration_seconds_bucket{namespace="a",job="frontdoor",instance="f",verb="get",le="10"} 0+100x60`,
 	"PorticoRequestsDropped":    `apiserver_dropped_requests_total{namespace="a",job="frontdoor",instance="f",request_kind="mutating"} 0+1x60`,
+	"PorticoAuditEventsDropped": `apiserver_audit_error_total{namespace="a",job="frontdoor",instance="f",plugin="log"} 0+1x60`,
 	"PorticoDeprecatedAPIs":     `apiserver_requested_deprecated_apis{namespace="a",job="frontdoor",instance="f",group="g",version="v",resource="r"} 1x60`,
 	"PorticoEtcdAway":           `portico_store_etcd_up{namespace="a",job="store",instance="s",etcd="main"} 0x60`,
 	"PorticoEtcdAlarm":          `portico_store_etcd_alarms{namespace="a",job="store",instance="s",etcd="main"} 1x60`,

@@ -144,7 +144,7 @@ type standard struct{ io.Writer }
 func (standard) Close() error { return nil }
 
 // output opens the file as an output of the log.
-func (s *fileSettings) output(n *run.Node, failed prometheus.Counter) (output, error) {
+func (s *fileSettings) output(n *run.Node, failed *losses) (output, error) {
 	file, err := s.open()
 	if err != nil {
 		return output{}, run.Usagef("--audit-log-path: %v", err)
@@ -154,6 +154,7 @@ func (s *fileSettings) output(n *run.Node, failed prometheus.Counter) (output, e
 			return output{}, err
 		}
 	}
+	file = noted{file, failed}
 	n.OnStop(func(context.Context) { _ = file.Close() })
 	to := blocking(file, failed)
 	if s.mode == "batch" {

@@ -61,14 +61,14 @@ func (s *Settings) open(n *run.Node) (*Log, error) {
 	n.Metrics.MustRegister(failed)
 	log := &Log{apiVersion: apiVersion(n), sources: sources{proxies}}
 	if s.file.path != "" {
-		to, err := s.file.output(n, failed.WithLabelValues("log"))
+		to, err := s.file.output(n, &losses{Counter: failed.WithLabelValues("log"), log: n.Log, output: "log"})
 		if err != nil {
 			return nil, err
 		}
 		log.outputs = append(log.outputs, to)
 	}
 	if s.webhook.file != "" {
-		to, err := s.webhook.output(n, log.apiVersion, failed.WithLabelValues("webhook"))
+		to, err := s.webhook.output(n, log.apiVersion, &losses{Counter: failed.WithLabelValues("webhook"), log: n.Log, output: "webhook"})
 		if err != nil {
 			return nil, err
 		}
