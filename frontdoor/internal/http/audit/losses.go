@@ -15,7 +15,7 @@ import (
 const lossesEvery = 10 * time.Second
 
 // losses counts the dropped events of an output, and logs them with the last error: a full disk would otherwise be
-// noticed only by those who look at the metric.
+// noticed only by those who read the metric.
 type losses struct {
 	prometheus.Counter
 	log    *slog.Logger
