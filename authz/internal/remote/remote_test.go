@@ -146,7 +146,7 @@ func TestAnswers(t *testing.T) {
 		"no JSON": {answer: func(_ int32, w http.ResponseWriter, _ string) { _, _ = w.Write([]byte(`yes`)) }, failure: "response", calls: 1},
 		"too long": {answer: func(_ int32, w http.ResponseWriter, v string) {
 			answering(`{"allowed":true,"reason":"`+strings.Repeat("x", int(ledger.DecisionAnswer.Bytes))+`"}`)(0, w, v)
-		}, failure: "response", calls: 1},
+		}, failure: "more than", calls: 1},
 		"a refusal with content": {answer: func(_ int32, w http.ResponseWriter, v string) {
 			w.WriteHeader(http.StatusForbidden)
 			answering(`{"allowed":true}`)(0, w, v)
