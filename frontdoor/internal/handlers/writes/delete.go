@@ -46,6 +46,9 @@ func (h *Handlers) Delete(w http.ResponseWriter, r *request.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := strategy.CheckDeletable(r.Type, r.Name); err != nil {
+		return err
+	}
 	object, removed, err := h.remove(r.Context(), x, r.Key())
 	x.admission.SendNotes(w.Header())
 	if err != nil {

@@ -163,3 +163,17 @@ func finalizersOf(object map[string]any) []string {
 	list, _, _ := unstructured.NestedStringSlice(object, "metadata", "finalizers")
 	return list
 }
+
+// TestSystemPriorityClasses: the priority classes of the system cannot be deleted; others can.
+func TestSystemPriorityClasses(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	const list = "/apis/scheduling.k8s.io/v1/priorityclasses"
+	for name, value := range map[string]int{"system-cluster-critical": 2000000000, "system-node-critical": 2000001000} {
+		c.must("POST", list, fmt.Sprintf(`{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":%q},"value":%d}`, name, value))
+		for _, query := range []string{"", "?dryRun=All"} {
+			c.refused(services.ReasonForbidden, "DELETE", list+"/"+name+query, "")
+		}
+	}
+	c.must("POST", list, `{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"high"},"value":5}`)
+	c.must("DELETE", list+"/high", "")
+}

@@ -94,8 +94,11 @@ func (h *Handlers) readRequest(rw http.ResponseWriter, r *request.Request) (*wri
 	if err = strategy.CheckIdentity(w.body.Object, w.bodyType); err != nil {
 		return nil, err
 	}
-	version := tree.Text(w.body.Object, "metadata", "resourceVersion")
-	w.unconditional, w.named = version == "" || version == "0", tree.Text(w.body.Object, "metadata", "name") != ""
+	version, name := tree.Text(w.body.Object, "metadata", "resourceVersion"), tree.Text(w.body.Object, "metadata", "name")
+	w.unconditional, w.named = version == "" || version == "0", name != ""
+	if r.Name == "" {
+		r.Audit.Created(name)
+	}
 	return w, nil
 }
 

@@ -56,7 +56,7 @@ func (h *Handlers) Create(ctx context.Context, e *typesystem.Engine, t *catalogu
 	r := &request.Request{Request: (&http.Request{Header: http.Header{}}).WithContext(ctx), Engine: e, Verb: "create", Type: t,
 		Namespace: namespace, User: apiserver, Caller: apiserver, Audit: &audit.Record{}}
 	w := &writeRequest{req: r, subject: typesystem.SubjectOf(nil), bodyType: t, admission: admit.Exempt(r), body: wire.Body{Object: object}}
-	w.options.Manager = "portico"
+	w.options.Manager = h.Vocabulary.Namespace("apiserver")
 	_, err := h.attempt(ctx, w, true)
 	if services.IsReason(err, services.ReasonAlreadyExists) {
 		return nil

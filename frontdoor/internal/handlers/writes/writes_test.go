@@ -1,14 +1,20 @@
 package writes
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 
+	"github.com/portico-platform/portico/frontdoor/internal/http/audit"
+	"github.com/portico-platform/portico/frontdoor/internal/http/auditing"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/kittest/fake"
+	"github.com/portico-platform/portico/services/resource"
 )
 
 const (
@@ -122,4 +128,39 @@ func TestCreateWithVersion(t *testing.T) {
 	}
 	c.must("POST", configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","resourceVersion":"x"}}`)
 	c.refused(services.ReasonAlreadyExists, "POST", configMaps+"?dryRun=All", body("a"))
+}
+
+// TestOwnManager: what the front door creates itself has the manager of the API server.
+func TestOwnManager(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	ty, _ := c.engine.Types.Lookup("", "v1", "configmaps")
+	object := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "default"}, "data": map[string]any{"a": "b"}}
+	if err := c.handlers.Create(t.Context(), c.engine, ty, object); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := c.handlers.Store.Get(t.Context(), services.GetRequest{Key: resource.Key{GroupResource: ty.Key, Namespace: "default", Name: "a"}})
+	if err != nil || !strings.Contains(string(stored.JSON), `"manager":"kube-apiserver","operation":"Update"`) {
+		t.Errorf("%v: %s", err, stored.JSON)
+	}
+}
+
+// TestAuditNamesOfNew: the event of a create names the object as its body does; a name that is generated
+// is not in the body.
+func TestAuditNamesOfNew(t *testing.T) {
+	c := newClient(t, fake.New(t).Store(), "10.0.0.0/24")
+	for meta, want := range map[string]string{`{"name":"a"}`: "a", `{"name":"A"}`: "A", `{"generateName":"b-"}`: ""} {
+		var line strings.Builder
+		auditor := auditing.Auditor{Log: audit.NewLog(&line, "audit/v1"), StatusOf: func(http.ResponseWriter, error) int { return http.StatusOK }}
+		r := httptest.NewRequestWithContext(t.Context(), "POST", configMaps, strings.NewReader(`{"apiVersion":"v1","kind":"ConfigMap","metadata":`+meta+`}`))
+		r.Header.Set("Content-Type", "application/json")
+		req := &request.Request{Request: r, User: services.UserInfo{Name: "tester"}, Audit: &audit.Record{}}
+		if _, err := req.Identify(c.engine); err != nil {
+			t.Fatal(err)
+		}
+		_ = auditor.Audited(auditor.Matched(c.handlers.Write))(httptest.NewRecorder(), req) // refused or not
+		var event struct{ ObjectRef audit.ObjectRef }
+		if err := json.Unmarshal([]byte(line.String()), &event); err != nil || event.ObjectRef.Name != want || event.ObjectRef.Resource != "configmaps" {
+			t.Errorf("%s: %v: %s", meta, err, line.String())
+		}
+	}
 }

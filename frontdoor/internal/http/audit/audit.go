@@ -34,6 +34,21 @@ type Record struct {
 	noted       map[string]string // of admission, whose plugins, webhooks and policies choose the keys
 	decided     string            // the group of the annotations about the decision; empty if there is none
 	decision    services.Decision
+	created     string // the name of the object in the body of a create; empty for a generated one
+}
+
+// Created sets the name that the object of a create has in its body: its path has none.
+func (a *Record) Created(name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.created = name
+}
+
+// Name returns the name that Created has set, for the reference of the event.
+func (a *Record) Name() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.created
 }
 
 // Decided sets the annotations about the decision of authz: in a group, as Kubernetes does, and

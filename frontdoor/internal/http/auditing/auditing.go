@@ -3,6 +3,7 @@
 package auditing
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -123,6 +124,6 @@ func objectRef(r *request.Request) *audit.ObjectRef {
 		}
 		return &audit.ObjectRef{Resource: a.Resource, Namespace: r.Namespace, Name: r.Name, APIGroup: a.Group, APIVersion: a.Version, Subresource: a.Subresource}
 	}
-	return &audit.ObjectRef{Resource: r.Type.Resource, Namespace: r.Namespace, Name: r.Name,
+	return &audit.ObjectRef{Resource: r.Type.Resource, Namespace: r.Namespace, Name: cmp.Or(r.Name, r.Audit.Name()),
 		APIGroup: r.Type.Group, APIVersion: r.Type.Version, Subresource: r.SubresourceName()}
 }

@@ -51,6 +51,9 @@ type Behavior struct {
 	NoDependents bool `json:"noDependents"`
 	// NoGracePeriod omits deletionGracePeriodSeconds from objects that are being deleted.
 	NoGracePeriod bool `json:"noGracePeriod"`
+	// Undeletable are the names of objects of the system, whose deletion is Forbidden (403). A
+	// deletion of a collection includes them, as in Kubernetes.
+	Undeletable []string `json:"undeletable"`
 	// GracePeriod names the GraceFunc that returns the grace period.
 	GracePeriod string `json:"gracePeriod"`
 

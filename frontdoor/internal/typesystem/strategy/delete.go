@@ -35,6 +35,14 @@ func CheckPreconditions(t *catalogue.Type, p *metav1.Preconditions, current serv
 	return nil
 }
 
+// CheckDeletable returns Forbidden (403) for the deletion of an object of the system.
+func CheckDeletable(t *catalogue.Type, name string) error {
+	if !slices.Contains(t.Behavior.Undeletable, name) {
+		return nil
+	}
+	return services.Forbidden(t.Group, t.Resource, name, "this is a system priority class and cannot be deleted")
+}
+
 // PrepareDelete marks an object as being deleted: it sets the deletion timestamp, the grace
 // period and the finalizers of the propagation policy. While a grace period runs, another
 // deletion changes nothing unless it requests a shorter one, nor does it anything of a namespace that is
