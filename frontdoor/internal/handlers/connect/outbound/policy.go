@@ -37,17 +37,17 @@ var metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustPars
 func (p Policy) Check(address netip.Addr) error {
 	address = endpoint.Plain(address)
 	if network, denied := p.Deny.Containing(address); denied {
-		return fmt.Errorf("address not allowed: %s is in %s", address, network)
+		return fmt.Errorf("address not allowed: %s is in %s of --connect-deny-cidrs", address, network)
 	}
 	if _, allowed := p.Allow.Containing(address); allowed {
 		return nil
 	}
 	if !address.IsGlobalUnicast() || !notThisNetwork(address) {
-		return fmt.Errorf("address not allowed: %s", address)
+		return fmt.Errorf("address not allowed without --connect-allow-cidrs: %s", address)
 	}
 	for _, service := range metadata {
 		if address == service {
-			return fmt.Errorf("address not allowed: %s", address)
+			return fmt.Errorf("address not allowed without --connect-allow-cidrs: %s", address)
 		}
 	}
 	return nil
@@ -72,7 +72,7 @@ func (p Policy) check(at netip.AddrPort) error {
 	}
 	address := at.Addr()
 	if _, allowed := p.Allow.Containing(address); !allowed && at.Port() != kubeletPort && p.Machine.Has(address) {
-		return fmt.Errorf("address not allowed: %s is the front door's own machine", address)
+		return fmt.Errorf("address not allowed without --connect-allow-cidrs: %s is the front door's own machine", address)
 	}
 	return p.Check(address)
 }

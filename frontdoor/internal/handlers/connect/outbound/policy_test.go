@@ -2,6 +2,7 @@ package outbound
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/portico-platform/portico/services/endpoint"
@@ -47,4 +48,20 @@ func FuzzPolicy(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestRefusalsNameTheirFlag: an administrator reads in the error, which is also in the condition of an
+// extension, which flag decides.
+func TestRefusalsNameTheirFlag(t *testing.T) {
+	denied, err := endpoint.ParseNetworks([]string{"10.1.0.0/16"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Policy{Deny: denied}
+	for address, flag := range map[string]string{"127.0.0.14": "--connect-allow-cidrs", "169.254.1.1": "--connect-allow-cidrs",
+		"100.100.100.200": "--connect-allow-cidrs", "10.1.2.3": "--connect-deny-cidrs"} {
+		if err := p.CheckText(address); err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
 }
