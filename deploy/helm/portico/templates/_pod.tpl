@@ -72,7 +72,7 @@ with root, component and service. */}}
 {{- define "portico.probes" -}}
 {{- $readiness := "/readyz" -}}
 {{- if eq .component "frontdoor" -}}
-{{- $readiness = printf "/readyz?exclude=%s" (concat .service.calls (list "nats" "storage") | join "&exclude=") -}}
+{{- $readiness = printf "/readyz?exclude=%s" (concat .service.calls (list "nats" "storage" "stored-objects") | join "&exclude=") -}}
 {{- end -}}
 startupProbe:
   httpGet: {path: /livez, port: status}
