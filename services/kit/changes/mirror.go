@@ -202,7 +202,7 @@ func (m *Mirror[T]) set(next *content[T], before content[T], o services.Object) 
 	}
 	switch {
 	case err == nil:
-		next.remove(o.Key)
+		delete(next.unread, o.Key)
 		next.objects.Set(h)
 	case errors.Is(err, ErrSkip):
 		next.remove(o.Key)
