@@ -42,7 +42,8 @@ type MirrorConfig[T any] struct {
 type Mirror[T any] struct {
 	config MirrorConfig[T]
 	ready  chan struct{}
-	mu     sync.Mutex // held while the content is changed
+	unread chan struct{} // has a value if objects may have to be read again
+	mu     sync.Mutex    // held while the content is changed
 	now    atomic.Pointer[snapshot[T]]
 	stream atomic.Pointer[Stream]
 }
@@ -60,7 +61,7 @@ func NewMirror[T any](config MirrorConfig[T]) *Mirror[T] {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
-	m := &Mirror[T]{config: config, ready: make(chan struct{})}
+	m := &Mirror[T]{config: config, ready: make(chan struct{}), unread: make(chan struct{}, 1)}
 	m.now.Store(&snapshot[T]{content: content[T]{objects: newObjects[T]()}, replaced: make(chan struct{})})
 	return m
 }
@@ -235,6 +236,7 @@ func (m *Mirror[T]) publish(next content[T], revision int64) {
 		changed = revision
 	}
 	m.now.Store(&snapshot[T]{content: next, revision: revision, changed: changed, replaced: make(chan struct{})})
+	m.wakeReader()
 	close(old.replaced)
 	if old.revision == 0 {
 		close(m.ready)

@@ -87,17 +87,32 @@ func (v View[T]) Err(key resource.Key) error {
 // Unreadable is View.Unreadable of the present content.
 func (m *Mirror[T]) Unreadable(namespace string) error { return m.Now().Unreadable(namespace) }
 
-// readAgainAlways tries to read what cannot be read until ctx ends.
+// readAgainAlways tries to read what cannot be read until ctx ends. It sleeps while there is nothing of the kind.
 func (m *Mirror[T]) readAgainAlways(ctx context.Context) {
-	ticker := time.NewTicker(readAgainEvery)
-	defer ticker.Stop()
 	for next := 0; ; {
 		select {
-		case <-ticker.C:
-			next = m.readAgain(ctx, next)
+		case <-m.unread:
 		case <-ctx.Done():
 			return
 		}
+		select {
+		case <-time.After(readAgainEvery):
+		case <-ctx.Done():
+			return
+		}
+		next = m.readAgain(ctx, next)
+		m.wakeReader()
+	}
+}
+
+// wakeReader wakes readAgainAlways if objects cannot be read. It is called after they have been published.
+func (m *Mirror[T]) wakeReader() {
+	if len(m.now.Load().unread) == 0 {
+		return
+	}
+	select {
+	case m.unread <- struct{}{}:
+	default: // it has been told
 	}
 }
 
