@@ -23,7 +23,8 @@ import (
 // which responds after authorization: NotFound (404) for an unknown type, MethodNotAllowed
 // (405) for a method that the path does not support.
 func (r *Request) Identify(e *typesystem.Engine) (isResource bool, err error) {
-	if strings.Count(r.URL.EscapedPath(), "/") > ledger.Path.Values {
+	escaped := r.URL.EscapedPath()
+	if strings.Count(escaped, "/") > ledger.Path.Values {
 		return false, tooLarge(limit.Query, &ledger.ExcessError{Text: ledger.Path, What: "segments", Limit: int64(ledger.Path.Values)})
 	}
 	if strings.Count(r.URL.RawQuery, "&") >= ledger.Query.Values {
@@ -41,7 +42,7 @@ func (r *Request) Identify(e *typesystem.Engine) (isResource bool, err error) {
 	if !utf8.ValidString(r.URL.Path) || !validQuery(r.Query) {
 		return false, services.BadRequest("the path and the query of a request must be UTF-8")
 	}
-	p, ok := parsePath(r.URL.EscapedPath())
+	p, ok := parsePath(escaped)
 	if !ok {
 		return false, nil
 	}
