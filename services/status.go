@@ -114,8 +114,7 @@ func AsStatus(err error) *Status {
 	}
 	var full *ledger.FullError
 	if errors.As(err, &full) {
-		return &Status{Code: http.StatusTooManyRequests, Reason: ReasonTooManyRequests, Message: err.Error(),
-			Details: &StatusDetails{RetryAfterSeconds: 1}}
+		return TooManyRequests("%v", err)
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return Timeout("%v", err)
@@ -226,6 +225,12 @@ func Invalid(group, kind, name string, causes []StatusCause) *Status {
 // TooLarge returns a 413.
 func TooLarge(format string, args ...any) *Status {
 	return &Status{Code: http.StatusRequestEntityTooLarge, Reason: ReasonRequestEntityTooLarge, Message: fmt.Sprintf(format, args...)}
+}
+
+// TooManyRequests returns a 429: what the client may use at a time is used up. It may retry after a second.
+func TooManyRequests(format string, args ...any) *Status {
+	return &Status{Code: http.StatusTooManyRequests, Reason: ReasonTooManyRequests,
+		Message: fmt.Sprintf(format, args...), Details: &StatusDetails{RetryAfterSeconds: 1}}
 }
 
 // FutureRevision returns the 504 for a resourceVersion that this service has not

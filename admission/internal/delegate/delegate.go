@@ -253,8 +253,7 @@ func (p *Plugin) verdict(ctx context.Context, a *asked) error {
 	case deadline.Ended(ctx) != nil:
 		return deadline.Ended(ctx)
 	case errors.Is(a.err, replicas.ErrBusy): // which clients can cause
-		return &services.Status{Code: http.StatusTooManyRequests, Reason: services.ReasonTooManyRequests,
-			Message: fmt.Sprintf("admission service %q: %v", a.Name, a.err), Details: &services.StatusDetails{RetryAfterSeconds: 1}}
+		return services.TooManyRequests("admission service %q: %v", a.Name, a.err)
 	case a.Spec.FailurePolicy == admissionservice.Ignore:
 		p.Log.WarnContext(ctx, "a call of an admission service failed and is ignored", "service", a.Name, "error", a.err)
 		return nil

@@ -149,8 +149,7 @@ func (s *Seat) refuse(reason string) error {
 	s.flow.refused(reason).Add(1)
 	s.kind.refused.Add(1)
 	s.level = nil
-	return &services.Status{Code: 429, Reason: services.ReasonTooManyRequests, Message: "too many requests, please try again later",
-		Details: &services.StatusDetails{RetryAfterSeconds: 1}}
+	return services.TooManyRequests("too many requests, please try again later")
 }
 
 // Release returns the seats. It may be called more than once.

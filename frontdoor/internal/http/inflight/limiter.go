@@ -105,7 +105,7 @@ func (l *Limiter) Acquire(ctx context.Context, who Requester, seat *Seat) error 
 		l.forget(u)
 		l.mu.Unlock()
 		l.refused.Add(1)
-		return TooMany("too many requests, please try again later")
+		return services.TooManyRequests("too many requests, please try again later")
 	}
 	seat.turn = make(chan struct{})
 	if len(u.waiting) == 0 {
@@ -126,7 +126,7 @@ func (l *Limiter) await(ctx context.Context, u *user, seat *Seat) error {
 	case <-seat.turn:
 		return nil
 	case <-timer.C:
-		err = TooMany("too many requests, please try again later")
+		err = services.TooManyRequests("too many requests, please try again later")
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -295,10 +295,4 @@ func (l *Limiter) leave(u *user, seat *Seat) bool {
 	}
 	l.forget(u)
 	return true
-}
-
-// TooMany returns a 429 that asks the client to retry after a second.
-func TooMany(message string) *services.Status {
-	return &services.Status{Code: 429, Reason: services.ReasonTooManyRequests,
-		Message: message, Details: &services.StatusDetails{RetryAfterSeconds: 1}}
 }

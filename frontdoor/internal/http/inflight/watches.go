@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/portico-platform/portico/services"
 )
 
 // Watches limits how many watches are open. They have no seats, but each holds memory until it ends.
@@ -43,10 +45,10 @@ func (w *Watches) Open(who Requester) error {
 	case who.Class == Exempt:
 	case n > w.share:
 		w.refused.Add(1)
-		return TooMany("this user has too many open watches, please try again later")
+		return services.TooManyRequests("this user has too many open watches, please try again later")
 	case full:
 		w.refused.Add(1)
-		return TooMany("there are too many open watches, please try again later")
+		return services.TooManyRequests("there are too many open watches, please try again later")
 	}
 	w.users[who.Name] = n
 	if who.Class == Ordinary {
