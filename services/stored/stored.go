@@ -18,16 +18,29 @@ import (
 // ErrForeign means that the object belongs to another key.
 var ErrForeign = errors.New("it is another object than that of its key")
 
-// Check returns why the JSON of an object cannot be that of a key. What the object does not say about itself is not
-// checked: records of the suite have no kind. at is the offset of tree.MetadataOffset that is stored with it.
-func Check(key resource.Key, object []byte, at int) error {
+// Offset returns tree.MetadataOffset of the JSON of an object, or why it cannot be that of a key. What the object does
+// not say about itself is not checked: records of the suite have no kind.
+func Offset(key resource.Key, object []byte) (int, error) {
 	is, err := tree.Identify(object)
-	switch {
-	case err != nil:
-		return err
-	case is.Metadata != at:
+	if err != nil {
+		return 0, err
+	}
+	if is.Metadata == 0 {
+		return 0, errors.New("it has no metadata")
+	}
+	return is.Metadata, check(key, is)
+}
+
+// Check is Offset for an object that is stored with an offset, which must be the right one.
+func Check(key resource.Key, object []byte, at int) error {
+	found, err := Offset(key, object)
+	if err == nil && found != at {
 		return errors.New("its metadata is not where the header line says")
 	}
+	return err
+}
+
+func check(key resource.Key, is tree.Identity) error {
 	if is.Name != "" && is.Name != key.Name || is.Namespace != "" && is.Namespace != key.Namespace {
 		return fmt.Errorf("%w: %.100q in namespace %.100q", ErrForeign, is.Name, is.Namespace)
 	}

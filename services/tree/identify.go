@@ -2,14 +2,16 @@ package tree
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"math/bits"
 )
 
 // Identity is what the JSON of an object says about which object it is. Absent texts are empty.
 type Identity struct {
 	APIVersion, Kind, Name, Namespace string
-	// Metadata is the offset of MetadataOffset; 0 if there is no metadata object.
+	// Metadata is the offset of MetadataOffset; 0 if there is no metadata object, or an empty one.
 	Metadata int
 }
 
@@ -22,11 +24,10 @@ const identifyDepth = 10_000
 // encoding/json accepts, in one pass without a tree.
 func Identify(raw []byte) (Identity, error) {
 	s := scanner{raw: raw}
-	s.space()
-	if s.peek() != '{' || !s.members(1, identityOfObject) {
+	if s.peek() != '{' || !s.members(identityOfObject) {
 		return Identity{}, errNotWhole
 	}
-	if s.space(); s.at != len(raw) {
+	if s.peek(); s.at != len(raw) {
 		return Identity{}, errNotWhole
 	}
 	return s.id, nil
@@ -34,9 +35,10 @@ func Identify(raw []byte) (Identity, error) {
 
 // scanner reads JSON from a position.
 type scanner struct {
-	raw []byte
-	at  int
-	id  Identity
+	raw  []byte
+	at   int
+	id   Identity
+	seen bool // there was metadata
 }
 
 // part is a part of an object whose members identify it.
@@ -63,69 +65,40 @@ func (s *scanner) into(of part, key []byte) *string {
 	return nil
 }
 
+// peek returns the next character that is not a space; 0 at the end.
 func (s *scanner) peek() byte {
-	if s.at < len(s.raw) {
-		return s.raw[s.at]
+	for ; s.at < len(s.raw); s.at++ {
+		if c := s.raw[s.at]; c > ' ' || c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+			return c
+		}
 	}
 	return 0
 }
 
-func (s *scanner) space() {
-	for s.at < len(s.raw) {
-		switch s.raw[s.at] {
-		case ' ', '\t', '\r', '\n':
-			s.at++
-		default:
-			return
-		}
-	}
-}
-
-// take skips a character if it is the next one.
+// take skips a character if it is the next one that is not a space.
 func (s *scanner) take(c byte) bool {
-	if s.peek() != c || s.at >= len(s.raw) {
+	if s.peek() != c || s.at == len(s.raw) {
 		return false
 	}
 	s.at++
 	return true
 }
 
-// value skips a value. Each of these functions returns false for what is not JSON.
-func (s *scanner) value(depth int) bool {
-	s.space()
-	switch c := s.peek(); {
-	case c == '"':
-		_, ok := s.text()
-		return ok
-	case c == '{':
-		return s.members(depth+1, noIdentity)
-	case c == '[':
-		return s.items(depth + 1)
-	case c == 't':
-		return s.word("true")
-	case c == 'f':
-		return s.word("false")
-	case c == 'n':
-		return s.word("null")
-	}
-	return s.number()
-}
-
-// members skips an object.
-func (s *scanner) members(depth int, of part) bool {
-	if s.at++; depth > identifyDepth {
-		return false
-	}
-	if s.space(); s.take('}') {
+// members skips an object that identifies something. Each of these functions returns false for what is not JSON.
+func (s *scanner) members(of part) bool {
+	s.at++
+	if s.take('}') {
 		return true
 	}
 	for {
-		s.space()
-		key, ok := s.text()
-		if s.space(); !ok || !s.take(':') || !s.member(depth, of, key) {
+		if s.peek() != '"' {
 			return false
 		}
-		if s.space(); s.take('}') {
+		key, ok := s.text()
+		if !ok || !s.take(':') || !s.member(of, key) {
+			return false
+		}
+		if s.take('}') {
 			return true
 		}
 		if !s.take(',') {
@@ -135,17 +108,20 @@ func (s *scanner) members(depth int, of part) bool {
 }
 
 // member skips the value of a member, and keeps it if it identifies the object.
-func (s *scanner) member(depth int, of part, key []byte) bool {
-	s.space()
-	if of == identityOfObject && string(key) == "metadata" && s.peek() == '{' {
-		if s.id.Metadata == 0 {
-			s.id.Metadata = s.at + 1
+func (s *scanner) member(of part, key []byte) bool {
+	first := s.peek()
+	if of == identityOfObject && first == '{' && string(key) == "metadata" {
+		inside, decides := s.at+1, !s.seen
+		s.seen = true
+		ok := s.members(identityOfMetadata)
+		if ok && decides && len(bytes.TrimSpace(s.raw[inside:s.at-1])) > 0 {
+			s.id.Metadata = inside
 		}
-		return s.members(depth+1, identityOfMetadata)
+		return ok
 	}
 	into := s.into(of, key)
-	if into == nil || s.peek() != '"' {
-		return s.value(depth)
+	if into == nil || first != '"' {
+		return s.value()
 	}
 	text, ok := s.text()
 	if bytes.IndexByte(text, '\\') < 0 {
@@ -155,41 +131,87 @@ func (s *scanner) member(depth int, of part, key []byte) bool {
 	return ok && json.Unmarshal(append(append([]byte{'"'}, text...), '"'), into) == nil
 }
 
-// items skips a list.
-func (s *scanner) items(depth int) bool {
-	if s.at++; depth > identifyDepth {
-		return false
-	}
-	if s.space(); s.take(']') {
-		return true
-	}
-	for s.value(depth) {
-		if s.space(); s.take(']') {
-			return true
+// value skips a value, whatever it contains.
+func (s *scanner) value() bool {
+	var few [32]byte
+	open := few[:0] // the characters that close what is open
+	for {
+		switch c := s.peek(); c {
+		case '{', '[':
+			if len(open) == identifyDepth {
+				return false
+			}
+			s.at++
+			closing := c + 2 // of both
+			if !s.take(closing) {
+				if open = append(open, closing); c == '{' && !s.key() {
+					return false
+				}
+				continue
+			}
+		case '"':
+			if _, ok := s.text(); !ok {
+				return false
+			}
+		default:
+			if !s.scalar(c) {
+				return false
+			}
 		}
-		if !s.take(',') {
-			return false
+		for { // a value has ended
+			if len(open) == 0 {
+				return true
+			}
+			closing := open[len(open)-1]
+			if s.take(',') {
+				if closing == '}' && !s.key() {
+					return false
+				}
+				break
+			}
+			if !s.take(closing) {
+				return false
+			}
+			open = open[:len(open)-1]
 		}
 	}
-	return false
 }
 
-// text skips a string and returns what is between its quotes.
-func (s *scanner) text() ([]byte, bool) {
-	if !s.take('"') {
-		return nil, false
+// key skips a key and the colon after it.
+func (s *scanner) key() bool {
+	if s.peek() != '"' {
+		return false
 	}
+	_, ok := s.text()
+	return ok && s.take(':')
+}
+
+// text skips the string that begins here and returns what is between its quotes.
+func (s *scanner) text() ([]byte, bool) {
+	s.at++
 	raw, from := s.raw, s.at
 	for at := from; at < len(raw); at++ {
+		for at+8 <= len(raw) {
+			found := special(binary.LittleEndian.Uint64(raw[at:]))
+			if found != 0 {
+				at += bits.TrailingZeros64(found) / 8
+				break
+			}
+			at += 8
+		}
+		if at == len(raw) {
+			break
+		}
 		switch c := raw[at]; {
 		case c == '"':
 			s.at = at + 1
 			return raw[from:at], true
 		case c == '\\':
-			if s.at = at + 1; !s.escaped() {
+			n := escaped(raw[at+1:])
+			if n == 0 {
 				return nil, false
 			}
-			at = s.at
+			at += n
 		case c < ' ':
 			return nil, false
 		}
@@ -197,21 +219,47 @@ func (s *scanner) text() ([]byte, bool) {
 	return nil, false
 }
 
-// escaped reports whether what follows a backslash is valid, and skips all of it but the last character.
-func (s *scanner) escaped() bool {
-	switch s.peek() {
+// special returns bits for the bytes of eight that are a quote, a backslash or a control character: the lowest bit is
+// the high bit of the first of them; 0 if there is none.
+func special(eight uint64) uint64 {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	below := func(x, n uint64) uint64 { return (x - n*ones) &^ x } // the high bit of bytes that are less than n
+	return (below(eight, ' ') | below(eight^'"'*ones, 1) | below(eight^'\\'*ones, 1)) & high
+}
+
+// escaped returns the length of what follows a backslash; 0 if it is not valid.
+func escaped(rest []byte) int {
+	if len(rest) == 0 {
+		return 0
+	}
+	switch rest[0] {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return true
+		return 1
 	case 'u':
-		for range 4 {
-			s.at++
-			if c := s.peek() | 0x20; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-				return false
+		if len(rest) < 5 {
+			return 0
+		}
+		for _, c := range rest[1:5] {
+			if c |= 0x20; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+				return 0
 			}
 		}
-		return true
+		return 5
 	}
-	return false
+	return 0
+}
+
+// scalar skips what is no string, object or list and begins with a character.
+func (s *scanner) scalar(first byte) bool {
+	switch first {
+	case 't':
+		return s.word("true")
+	case 'f':
+		return s.word("false")
+	case 'n':
+		return s.word("null")
+	}
+	return s.number()
 }
 
 func (s *scanner) word(text string) bool {
@@ -223,26 +271,33 @@ func (s *scanner) word(text string) bool {
 }
 
 func (s *scanner) number() bool {
-	s.take('-')
-	if !s.take('0') && !s.digits() {
+	s.skip('-', '-')
+	if !s.skip('0', '0') && !s.digits() {
 		return false
 	}
-	if s.take('.') && !s.digits() {
+	if s.skip('.', '.') && !s.digits() {
 		return false
 	}
-	if s.peek()|0x20 != 'e' {
+	if !s.skip('e', 'E') {
 		return true
 	}
-	if s.at++; !s.take('+') {
-		s.take('-')
-	}
+	s.skip('+', '-')
 	return s.digits()
+}
+
+// skip skips one of two characters if it is next.
+func (s *scanner) skip(a, b byte) bool {
+	if s.at == len(s.raw) || s.raw[s.at] != a && s.raw[s.at] != b {
+		return false
+	}
+	s.at++
+	return true
 }
 
 // digits skips at least one digit.
 func (s *scanner) digits() bool {
 	from := s.at
-	for c := s.peek(); c >= '0' && c <= '9'; c = s.peek() {
+	for s.at < len(s.raw) && s.raw[s.at] >= '0' && s.raw[s.at] <= '9' {
 		s.at++
 	}
 	return s.at > from

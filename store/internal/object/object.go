@@ -40,11 +40,8 @@ func (c Codec) New(key resource.Key, content services.Content, by Mark) (Write, 
 	if err := CheckKey(key); err != nil {
 		return Write{}, err
 	}
-	at, err := tree.MetadataOffset(content.JSON)
-	if err != nil {
-		return Write{}, services.BadRequest("%s: %v", key, err)
-	}
-	if err := stored.Check(key, content.JSON, at); err != nil { // it could not be read again
+	at, err := stored.Offset(key, content.JSON)
+	if err != nil { // it could not be read again
 		return Write{}, services.BadRequest("%s: the object cannot be stored: %v", key, err)
 	}
 	value := resource.EncodeRecord(resource.Record{
