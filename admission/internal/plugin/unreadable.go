@@ -24,10 +24,11 @@ func (e Environment) guarded(table []Plugin) []Plugin {
 	for i := range table {
 		if guard := guards[table[i].Name]; guard != nil {
 			table[i] = table[i].guardedBy(func(r *review.Review) error {
-				if r.Repairs || e.configures(r) {
+				err := guard(r)
+				if err != nil && (r.Repairs || e.configures(r)) {
 					return nil
 				}
-				return guard(r)
+				return err
 			})
 		}
 	}

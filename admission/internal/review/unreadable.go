@@ -7,10 +7,13 @@ type unreadables interface{ Unreadable(namespace string) error }
 // the objects concern it.
 func UnreadableIn(of unreadables, concerns func(*Review) bool) func(*Review) error {
 	return func(r *Review) error {
-		if of == nil || r.Namespace == "" || !concerns(r) {
+		if of == nil || r.Namespace == "" {
 			return nil
 		}
-		return of.Unreadable(r.Namespace)
+		if err := of.Unreadable(r.Namespace); err != nil && concerns(r) {
+			return err
+		}
+		return nil
 	}
 }
 
@@ -27,9 +30,11 @@ func UnreadableBound[P, B any](policies Collection[P], bindings Collection[B]) e
 	if policies == nil || bindings == nil {
 		return nil
 	}
-	err := policies.Unreadable("")
-	if err == nil && len(policies.List("")) > 0 {
-		err = bindings.Unreadable("")
+	if err := policies.Unreadable(""); err != nil {
+		return err
 	}
-	return err
+	if err := bindings.Unreadable(""); err != nil && len(policies.List("")) > 0 {
+		return err
+	}
+	return nil
 }
