@@ -177,7 +177,7 @@ func (f *follower) follow(ctx context.Context) error {
 	proven := make(chan int64, 1)
 	// Watch returns only when the member has created the watch.
 	background.Go(func() { f.prove(ctx, of, prover{proven, end}) })
-	responses := f.reader.Watch(ctx, resource.Root, after, progressEvery)
+	responses := f.reader.Follow(ctx, after, progressEvery)
 	background.Go(func() { f.fill(ctx) })
 	expire := time.NewTicker(progressEvery)
 	defer expire.Stop()
@@ -186,7 +186,7 @@ func (f *follower) follow(ctx context.Context) error {
 	for {
 		select {
 		case response, ok := <-responses:
-			if err := f.takeAll(responses, response, ok); err != nil {
+			if err := f.takeAll(ctx, responses, response, ok); err != nil {
 				return cmp.Or(context.Cause(ctx), err)
 			}
 		case <-f.publisher.Waited():
@@ -264,7 +264,7 @@ func (f *follower) fill(ctx context.Context) {
 
 // takeAll takes a response of etcd, which is not ok at the end of the watch, and those that follow at
 // once. Their changes share a message, which has one signature and wakes each follower once.
-func (f *follower) takeAll(responses clientv3.WatchChan, response clientv3.WatchResponse, ok bool) error {
+func (f *follower) takeAll(ctx context.Context, responses clientv3.WatchChan, response clientv3.WatchResponse, ok bool) error {
 	defer func() { f.offer(time.Now()) }()
 	for taken := 1; ; taken++ {
 		switch {
@@ -272,6 +272,10 @@ func (f *follower) takeAll(responses clientv3.WatchChan, response clientv3.Watch
 			return errWatchEnded
 		case f.keeper.Broken() != nil: // what follows is of another history
 			return errNewEpoch
+		case epoch.Marked(response.Events):
+			if now, _, err := f.keeper.Read(ctx); err != nil || now != f.window.Epoch() {
+				return cmp.Or(err, errNewEpoch)
+			}
 		}
 		run, err := f.reader.Read(response)
 		if err != nil {

@@ -91,7 +91,7 @@ func TestPolicyIsKnownAtOnce(t *testing.T) {
 				Kv: &mvccpb.KeyValue{Key: []byte(key.Path()), Value: testbed.Record(key, "value"), ModRevision: revision, CreateRevision: revision, Version: 1},
 			}}}
 		}
-		if err := f.takeAll(responses, <-responses, true); err != nil {
+		if err := f.takeAll(t.Context(), responses, <-responses, true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -111,14 +111,14 @@ func TestResponsesOfAMoment(t *testing.T) {
 	bus := testbed.StartNATS(t)
 	f, sub := leading(t, bus, bus.Connect())
 	responses := arrived(mostTogether + 5)
-	if err := f.takeAll(responses, <-responses, true); err != nil {
+	if err := f.takeAll(t.Context(), responses, <-responses, true); err != nil {
 		t.Fatal(err)
 	}
 	if n := messages(t, f, sub); n != 1 || len(responses) != 5 {
 		t.Errorf("%d messages, and %d responses are left", n, len(responses))
 	}
 	close(responses)
-	if err := f.takeAll(responses, <-responses, true); !errors.Is(err, errWatchEnded) {
+	if err := f.takeAll(t.Context(), responses, <-responses, true); !errors.Is(err, errWatchEnded) {
 		t.Errorf("got %v", err)
 	}
 	if n := messages(t, f, sub); n != 1 {
@@ -134,7 +134,7 @@ func TestResponsesInOneProcess(t *testing.T) {
 	bus := testbed.StartNATS(t)
 	f, _ := leading(t, bus, bus.ConnectPrivately())
 	responses := arrived(5)
-	if err := f.takeAll(responses, <-responses, true); err != nil || len(responses) != 4 {
+	if err := f.takeAll(t.Context(), responses, <-responses, true); err != nil || len(responses) != 4 {
 		t.Errorf("%d responses are left, %v", len(responses), err)
 	}
 }

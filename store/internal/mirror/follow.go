@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/portico-platform/portico/services/kit/etcd"
+	"github.com/portico-platform/portico/services/kit/etcd/epoch"
 	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/store/internal/object"
@@ -162,7 +164,8 @@ func (m *Mirror) watch(ctx context.Context, from int64) error {
 	defer cancel()
 	// Watch returns only when the member has created the watch.
 	proving.Go(func() { m.requireProgress(ctx, end) })
-	events := m.client.Watch(ctx, resource.Root, clientv3.WithPrefix(),
+	first, last := epoch.Range()
+	events := m.client.Watch(ctx, first, clientv3.WithRange(last),
 		clientv3.WithRev(from), clientv3.WithProgressNotify())
 	go m.requestProgress(ctx)
 	m.opened()
@@ -175,24 +178,46 @@ func (m *Mirror) watch(ctx context.Context, from int64) error {
 			m.advance(response.Header.Revision)
 			continue
 		}
+		if err := m.sameEpoch(ctx, response.Events); err != nil {
+			return err
+		}
 		changes := make([]change, 0, len(response.Events))
 		for _, event := range response.Events {
+			if !bytes.HasPrefix(event.Kv.Key, []byte(resource.Root)) {
+				continue
+			}
 			if event.Type == mvccpb.DELETE {
 				changes = append(changes, change{path: string(event.Kv.Key), revision: event.Kv.ModRevision})
 			} else {
 				changes = append(changes, m.changeOf(event.Kv))
 			}
 		}
-		if len(changes) > 0 {
-			// All events of a revision are in one response, so the last revision is
-			// complete.
-			m.apply(changes, response.Events[len(changes)-1].Kv.ModRevision)
+		// All events of a revision are in one response, so the last revision is complete.
+		switch n := len(response.Events); {
+		case len(changes) > 0:
+			m.apply(changes, response.Events[n-1].Kv.ModRevision)
+		case n > 0:
+			m.advance(response.Events[n-1].Kv.ModRevision)
 		}
 	}
 	if err := context.Cause(ctx); errors.Is(err, etcd.ErrNoProgress) {
 		return err
 	}
 	return errors.New("etcd ended the watch")
+}
+
+// sameEpoch returns an error if events contain a mark of an epoch that is not that of the mirror's state.
+func (m *Mirror) sameEpoch(ctx context.Context, events []*clientv3.Event) error {
+	if !epoch.Marked(events) {
+		return nil
+	}
+	if _, _, err := m.latest.Do(ctx, struct{}{}); err != nil {
+		return fmt.Errorf("reading the epoch: %w", err)
+	}
+	if _, void := m.reached(); void {
+		return errors.New("a new epoch of etcd has begun")
+	}
+	return nil
 }
 
 // reached returns the mirror's revision, and whether it is empty.

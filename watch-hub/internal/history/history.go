@@ -5,6 +5,7 @@
 package history
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	"github.com/portico-platform/portico/services/kit/etcd"
 	"github.com/portico-platform/portico/services/kit/etcd/atrest"
 	"github.com/portico-platform/portico/services/kit/etcd/decoded"
+	"github.com/portico-platform/portico/services/kit/etcd/epoch"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/stored"
 	"github.com/portico-platform/portico/services/tree"
@@ -93,11 +95,17 @@ func (r *Run) lose(l Lost) {
 	r.Lost = append(r.Lost, l)
 }
 
-// Watch watches all keys below a prefix after a revision, and requests progress from etcd
+// Follow watches all objects and the end of their epoch (epoch.Range) after a revision, and requests progress from etcd
 // at the given interval. The caller passes the responses to Read. The watch ends with ctx.
-func (r *Reader) Watch(ctx context.Context, prefix string, after int64, every time.Duration) clientv3.WatchChan {
+func (r *Reader) Follow(ctx context.Context, after int64, every time.Duration) clientv3.WatchChan {
+	from, end := epoch.Range()
+	return r.watch(ctx, from, end, after, every)
+}
+
+// watch watches a range of keys.
+func (r *Reader) watch(ctx context.Context, from, end string, after int64, every time.Duration) clientv3.WatchChan {
 	ctx = etcd.OwnStream(clientv3.WithRequireLeader(ctx))
-	responses := r.client.Watch(ctx, prefix, clientv3.WithPrefix(), clientv3.WithPrevKV(),
+	responses := r.client.Watch(ctx, from, clientv3.WithRange(end), clientv3.WithPrevKV(),
 		clientv3.WithRev(after+1), clientv3.WithFragment())
 	go r.requestProgress(ctx, every, r.client.RequestProgress)
 	return responses
@@ -141,6 +149,10 @@ func (r *Reader) Read(response clientv3.WatchResponse) (Run, error) {
 	}
 	var run Run
 	for _, event := range response.Events {
+		if !bytes.HasPrefix(event.Kv.Key, []byte(resource.Root)) {
+			run.Through = event.Kv.ModRevision
+			continue
+		}
 		change, ok, err := r.change(event)
 		switch gr := change.Object.Key.GroupResource; {
 		case unreadable(err) && atrest.Transient(err) && r.Await != nil && r.Await(gr):

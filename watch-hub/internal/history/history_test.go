@@ -126,7 +126,7 @@ func TestUnreadableValuesAreLeftOut(t *testing.T) {
 	}
 	last := etcd.Write(pod("a"), "one")
 	var heard []services.Change
-	for response := range reader.Watch(t.Context(), resource.Root, 0, time.Second) {
+	for response := range reader.Follow(t.Context(), 0, time.Second) {
 		run, err := reader.Read(response)
 		if err != nil {
 			t.Fatal(err)

@@ -138,7 +138,7 @@ func ofOne(err error, revision int64) error {
 func (r *Reader) responses(ctx context.Context, prefix string, after int64) (func() (clientv3.WatchResponse, error), error) {
 	connection := r.client.ActiveConnection()
 	if connection == nil { // etcd in this process: events are shared, not copied
-		responses := r.Watch(ctx, prefix, after, pastProgress)
+		responses := r.watch(ctx, prefix, clientv3.GetPrefixRangeEnd(prefix), after, pastProgress)
 		return func() (clientv3.WatchResponse, error) {
 			response, ok := <-responses
 			if !ok {

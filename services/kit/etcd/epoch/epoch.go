@@ -26,6 +26,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/portico-platform/portico/services/resource"
 )
 
 const (
@@ -43,6 +45,20 @@ const (
 	// log once for all of them.
 	raisers = 1_000
 )
+
+// Range returns the range of keys that a watch of all objects covers, so that it sees the end of its epoch before
+// anything that follows, and before progress that comes from a raise. The caller ignores keys that are not those of
+// objects, after Marked.
+func Range() (from, end string) { return Key, clientv3.GetPrefixRangeEnd(resource.Root) }
+
+// Marked reports whether what happened after the beginning of a watch of Range may belong to another epoch, which has to be
+// read then, before the events are used. It may be the same one: of two processes that raise the revision, one
+// may write for the last time after the other has begun the new epoch.
+func Marked(events []*clientv3.Event) bool {
+	return slices.ContainsFunc(events, func(e *clientv3.Event) bool {
+		return string(e.Kv.Key) == Key || string(e.Kv.Key) == raiseKey
+	})
+}
 
 // Epoch is one unbroken history of etcd.
 type Epoch struct {
