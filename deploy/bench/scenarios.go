@@ -108,6 +108,8 @@ func scenarios() []scenario {
 		{"a deletion to its event, among changes", reads, false, deletions(1), goals{took(1), figures.AtMost(figures.Tail, 1)}},
 		{"a second without clients", reads, false, idle(0), goals{cpu(1. / 2)}},
 		{"a second with 500 idle watchers", reads, false, idle(500), goals{cpu(1. / 2)}},
+		{"a get beside 500 connections that list", reads, true, besideGreed(listPods, greedyConnections, false), goals{took(1. / 2)}},
+		{"an administrator's get beside 500 connections that list", reads, true, besideGreed(listPods, greedyConnections, true), goals{figures.Below(figures.Median, float64(500*time.Millisecond))}},
 		{"start with no data", reads, false, startEmpty, goals{cpu(1. / 2), took(1. / 2)}},
 	}
 	all = append(all,
@@ -129,6 +131,10 @@ func scenarios() []scenario {
 			{at("apply no change"), writes, false, apply(n, false), goals{rate(3), cpu(1. / 3)}},
 		}...)
 	}
+	all = append(all,
+		scenario{"a get beside 500 connections that create", writes, true, besideGreed(createMaps, greedyConnections, false), goals{took(1. / 2)}},
+		scenario{"an administrator's get beside 500 connections that create", writes, true, besideGreed(createMaps, greedyConnections, true), goals{figures.Below(figures.Median, float64(500*time.Millisecond))}},
+		scenario{"a get beside 100 connections that conflict", writes, true, besideGreed(conflict, 100, false), goals{took(1. / 2)}})
 	all = append(all, scenario{"after everything", writes, false, afterEverything, goals{atRest, figures.Below(figures.Memory, 500<<20)}},
 		scenario{"restart to the first answer", writes, true, restart, goals{cpu(1. / 2), took(1. / 2)}})
 	return all

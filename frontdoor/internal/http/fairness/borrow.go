@@ -23,16 +23,32 @@ type demand struct {
 
 func (d *demand) note(seats int) { d.high = max(d.high, seats) }
 
-// Run divides the seats by demand until ctx ends, and then returns nil.
+// Run divides the seats by demand, and adjusts them to the processors, until ctx ends, and then returns nil.
 func (s *Shares) Run(ctx context.Context) error {
 	ticks := time.NewTicker(lendEvery)
 	defer ticks.Stop()
+	adjust := time.NewTicker(adjustEvery)
+	defer adjust.Stop()
+	adjust.Stop()
+	idle := 0
 	for {
 		select {
 		case <-ticks.C:
 			s.mu.Lock()
 			s.lend()
 			s.mu.Unlock()
+		case <-s.pressure.wake:
+			s.pressure.waited() // what was before does not count
+			idle = 0
+			adjust.Reset(adjustEvery)
+		case <-adjust.C:
+			if idle++; s.adjust() {
+				idle = 0
+			}
+			if idle == restAfter {
+				adjust.Stop()
+				s.pressure.adjusting.Store(false)
+			}
 		case <-ctx.Done():
 			return nil
 		}

@@ -24,18 +24,21 @@ type level struct {
 	dealer *shufflesharding.Dealer // nil without queues
 	queues []*queue                // created when they are used first
 
-	// nominal are the seats of the level, and limit those that it has at present.
-	nominal, least, most, limit int
-	inUse                       int            // seats
-	held                        map[uint64]int // of inUse, by flow
-	executing                   list
-	pending                     []*queue // those with waiting requests, in the order in which they began to wait
-	waiting, waitingSeats       int
-	active                      int // queues with requests
-	virtual                     float64
-	at                          time.Time // of virtual
-	demand                      demand
-	counts                      levelCounts
+	// nominal are the seats of the level, granted those that it has after lending and borrowing, and limit the part of
+	// these that it has at present: see pressure.
+	nominal, least, most, granted, limit int
+	part                                 float64
+	inUse                                int            // seats
+	held                                 map[uint64]int // of inUse, by flow
+	executing                            list
+	pending                              []*queue // those with waiting requests, in the order in which they began to wait
+	waiting, waitingSeats                int
+	active                               int // queues with requests
+	virtual                              float64
+	at                                   time.Time // of virtual
+	demand                               demand
+	counts                               levelCounts
+	refusals                             refusals
 }
 
 // levelCounts counts the requests by their result, for the debug endpoints.
@@ -52,7 +55,7 @@ type queue struct {
 }
 
 func newLevel(spec Level) *level {
-	l := &level{limit: 1, held: map[uint64]int{}}
+	l := &level{granted: 1, limit: 1, part: 1, held: map[uint64]int{}}
 	l.configure(spec)
 	return l
 }
@@ -84,7 +87,8 @@ func (l *level) setLimit(limit int, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.advance(now)
-	l.limit = limit
+	l.granted = limit
+	l.limit = l.scaled()
 	l.dispatch(now)
 }
 
@@ -217,6 +221,7 @@ func (l *level) start(s *Seat, now time.Time) {
 	s.flow.dispatched.Add(1)
 	s.flow.executing.Add(1)
 	s.kind.executing.Add(1)
+	s.shares.notice()
 }
 
 // end takes back the seats of a request, and serves others.

@@ -91,7 +91,7 @@ func (l *level) acquire(ctx context.Context, s *Seat, bytes int64, wait time.Dur
 	l.mu.Unlock()
 	switch {
 	case refused != "":
-		return s.refuse(refused)
+		return s.refuse(refused, s.arrived)
 	case !queued:
 		return nil
 	}
@@ -117,10 +117,10 @@ func (l *level) await(ctx context.Context, s *Seat, wait time.Duration) error {
 	case served:
 		return nil
 	case reason == reasonGone:
-		_ = s.refuse(reason)
+		s.count(reason)
 		return ctx.Err()
 	}
-	return s.refuse(reason)
+	return s.refuse(reason, time.Now())
 }
 
 // served reports whether a request has its seats. It removes one that still waits.
@@ -145,11 +145,22 @@ func (l *level) served(s *Seat, reason string) bool {
 }
 
 // refuse counts a refusal and returns its error.
-func (s *Seat) refuse(reason string) error {
+func (s *Seat) refuse(reason string, now time.Time) error {
+	l := s.level
+	l.mu.Lock()
+	after := l.refusals.add(now)
+	l.mu.Unlock()
+	s.count(reason)
+	status := services.TooManyRequests("too many requests, please try again later")
+	status.Details.RetryAfterSeconds = after
+	return status
+}
+
+// count counts a request that is not served.
+func (s *Seat) count(reason string) {
 	s.flow.refused(reason).Add(1)
 	s.kind.refused.Add(1)
 	s.level = nil
-	return services.TooManyRequests("too many requests, please try again later")
 }
 
 // Release returns the seats. It may be called more than once.

@@ -29,6 +29,8 @@ type Shares struct {
 	stalled stalls
 	kinds   [2]kindCounts // of reads, of writes
 
+	pressure pressure
+
 	// mu is held while the configuration or the limits of levels change.
 	mu       sync.Mutex
 	levels   map[string]*level
@@ -49,7 +51,7 @@ type Request struct {
 
 // New returns shares with the mandatory levels and flows only, until Set.
 func New(c Config) *Shares {
-	s := &Shares{Config: c, levels: map[string]*level{}, replicas: 1}
+	s := &Shares{Config: c, levels: map[string]*level{}, replicas: 1, pressure: newPressure()}
 	s.stalled.limit(c.Seats)
 	s.Set(nil, nil)
 	return s
@@ -90,6 +92,7 @@ func (s *Shares) Set(levels []Level, flows []Flow) {
 		changed = changed || l == nil || l.spec != spec
 		if l == nil {
 			l = newLevel(spec)
+			l.part = s.pressure.part
 		} else {
 			l.configure(spec)
 		}
