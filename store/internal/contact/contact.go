@@ -1,6 +1,7 @@
 // Package contact monitors whether etcd responds. Twice a second it sends a linearizable read of one key. etcd
 // is "away" (unavailable) when it has responded neither to that nor to any other request for patience; it is
-// back with its next response.
+// back with its next response. Time in which this process had no processor does not count as silence: an embedded etcd
+// had none either, and the answers of another one may have arrived.
 //
 // Callers stop waiting for etcd while it is away: the store rejects requests that have not
 // been sent, and determines the outcome of writes that have. The package serves
@@ -28,6 +29,8 @@ const (
 	// after a failed request.
 	every = 500 * time.Millisecond
 	soon  = 100 * time.Millisecond
+	// step is how often silence is measured. A step that takes longer counts twice that at most.
+	step = 50 * time.Millisecond
 )
 
 // ErrAway is the error of requests that need etcd while it is unavailable.
@@ -50,6 +53,24 @@ type Contact struct {
 	// pending receives the result of the request in flight; nil if there is none. Only
 	// Run uses it.
 	pending chan error
+	silence silence
+}
+
+// silence is how long etcd has not responded, without the time in which this process was late. Only Run uses it.
+type silence struct {
+	heard, at int64 // the response since which it is measured, and the last measurement, as monotonic.Now
+	took      time.Duration
+}
+
+// lasts adds what has passed since the last call, and returns the silence after the newest response.
+func (s *silence) lasts(heard, now int64) time.Duration {
+	if heard != s.heard {
+		s.heard, s.took = heard, min(time.Duration(now-heard), every)
+	} else {
+		s.took += min(time.Duration(now-s.at), 2*step)
+	}
+	s.at = now
+	return s.took
 }
 
 // state is a period in which etcd is available, and the outage that ends it.
@@ -102,7 +123,7 @@ func (c *Contact) Run(ctx context.Context) {
 				c.found()
 				c.config.Log.Info("etcd responds again")
 			}
-		case ctx.Err() == nil && c.Err() == nil && c.silent() >= patience:
+		case ctx.Err() == nil && c.Err() == nil && c.silence.took >= patience:
 			c.lost.Add(1)
 			c.config.Log.Warn("etcd does not respond, requests that need it are refused", "error", err)
 			c.state.Load().lose(ErrAway)
@@ -130,36 +151,24 @@ func (c *Contact) probe(ctx context.Context) error {
 			answer <- err
 		}()
 	}
-	left := patience
+	c.silence.lasts(c.heard.Load(), monotonic.Now())
+	steps := time.NewTicker(step)
+	defer steps.Stop()
 	for {
-		if silent := c.silent(); silent < patience {
-			left = patience - silent
-		}
-		due := time.Now().Add(left)
-		timer := time.NewTimer(left)
-		var err error
 		select {
-		case err = <-c.pending:
+		case err := <-c.pending:
 			c.pending = nil
-			if err == nil {
-				timer.Stop()
-				return nil
+			c.silence.lasts(c.heard.Load(), monotonic.Now())
+			if err != nil {
+				err = fmt.Errorf("reading from etcd: %w", err)
 			}
-			err = fmt.Errorf("reading from etcd: %w", err)
-		case <-timer.C:
-			err = ErrAway
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		}
-		timer.Stop()
-		if time.Since(due) > patience {
-			c.Heard() // this process itself was paused
-		}
-		if c.pending == nil || ctx.Err() != nil || c.silent() >= patience {
 			return err
+		case <-steps.C:
+			if c.silence.lasts(c.heard.Load(), monotonic.Now()) >= patience {
+				return ErrAway
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
 }
-
-// silent returns how long etcd has not responded.
-func (c *Contact) silent() time.Duration { return monotonic.Since(c.heard.Load()) }
