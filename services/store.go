@@ -147,6 +147,8 @@ type ListRequest struct {
 	// Without GroupResource, these of all types are returned, and nothing else; no page
 	// follows.
 	WithUnreadable bool
+	// FindEnd requests Page.End.
+	FindEnd bool
 }
 
 // Page is a part of a collection at one revision.
@@ -162,6 +164,10 @@ type Page struct {
 	// It changes when etcd is restored from a backup, which invalidates everything read
 	// before.
 	Epoch string
+	// End is what Next would be if the page had all objects of Limit: the store ends pages earlier to bound
+	// memory. The caller may read up to there with further requests. nil if that is unknown, and
+	// for a page that ends there itself.
+	End *string
 }
 
 // Following returns the request for the next page of the list of r.

@@ -106,6 +106,9 @@ func fromMemory(c *collector, snapshot *mirror.Snapshot) services.Page {
 		}
 	}
 	snapshot.Ascend(c.scan, c.from, c.take)
+	if c.beyond > 0 && c.page.End == nil && c.findEnd {
+		c.page.End = new(string) // the collection ends before the limit
+	}
 	c.page.Revision, c.page.Epoch = snapshot.Revision, snapshot.Epoch
 	if c.page.Next != "" && c.selector.Empty() {
 		c.page.Remaining = snapshot.CountAfter(c.prefix, c.prefix+c.page.Next)
@@ -117,6 +120,7 @@ func fromMemory(c *collector, snapshot *mirror.Snapshot) services.Page {
 // not read. Unreadable (500) if an object cannot be read, unless the caller requests those too.
 func (s *cluster) fromHistory(ctx context.Context, c *collector, revision int64) (services.Page, error) {
 	c.page.Revision, c.page.Epoch = revision, s.mirror.Epoch().ID
+	c.findEnd = false // it would read from etcd what the caller reads again
 	end := clientv3.GetPrefixRangeEnd(c.scan)
 	for from := max(c.from, c.scan); ; {
 		part, err := s.get(ctx, "range", from, clientv3.WithRange(end), clientv3.WithRev(revision), clientv3.WithLimit(pageObjects))
@@ -165,6 +169,11 @@ type collector struct {
 	unreadable *services.Object
 	all        bool // whether the caller requests those too
 	name       string
+	// beyond counts the objects between a page that has reached pageBytes and the end of the limit, if the caller
+	// requests that, and last is the path of the last one.
+	findEnd bool
+	beyond  int
+	last    string
 }
 
 func newCollector(r services.ListRequest) (*collector, error) {
@@ -175,7 +184,7 @@ func newCollector(r services.ListRequest) (*collector, error) {
 	if r.Limit < 0 {
 		return nil, services.BadRequest("limit must not be negative")
 	}
-	c := &collector{selector: selector, prefix: r.GroupResource.Path(), limit: r.Limit, all: r.WithUnreadable}
+	c := &collector{selector: selector, prefix: r.GroupResource.Path(), limit: r.Limit, all: r.WithUnreadable, findEnd: r.FindEnd && r.Limit > 0}
 	if c.limit == 0 {
 		c.limit = pageObjects
 	}
@@ -200,21 +209,43 @@ func (c *collector) take(path string, o *services.Object) bool {
 	switch {
 	case bad && c.name != "" && c.name != o.Key.Name:
 		return true // it is another one, whatever it contains
-	case bad && !c.all:
+	case bad && !c.all && c.page.Next == "":
 		c.unreadable = o
 		return false
 	}
-	if !bad && !c.selector.Empty() && !c.selector.Matches(o.Key, o.Labels, o.Fields) {
+	if !bad && !c.matches(o) {
 		return true
+	}
+	if c.page.Next != "" {
+		return c.pass(path, bad)
 	}
 	if n := len(c.page.Objects); n > 0 && (n >= c.limit || c.bytes+len(o.JSON) > pageBytes) {
 		c.page.Next = strings.TrimPrefix(c.page.Objects[n-1].Key.Path(), c.prefix)
 		if !c.selector.Empty() {
 			c.page.Remaining = -1
 		}
-		return false
+		return n < c.limit && c.findEnd && c.pass(path, bad)
 	}
 	c.page.Objects = append(c.page.Objects, *o)
 	c.bytes += len(o.JSON)
+	return true
+}
+
+func (c *collector) matches(o *services.Object) bool {
+	return c.selector.Empty() || c.selector.Matches(o.Key, o.Labels, o.Fields)
+}
+
+// pass counts a matching object after the page. It returns false where the limit ends, or if the caller will get an
+// error for this object.
+func (c *collector) pass(path string, bad bool) bool {
+	if bad {
+		c.findEnd = false
+		return false
+	}
+	if c.beyond++; len(c.page.Objects)+c.beyond > c.limit {
+		c.page.End = &c.last
+		return false
+	}
+	c.last = strings.TrimPrefix(path, c.prefix)
 	return true
 }

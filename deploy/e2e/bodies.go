@@ -32,6 +32,7 @@ func TestBodies(t *testing.T, c *cluster.Cluster) {
 		{"OwnNamespaces", ownNamespaces},
 		{"Objects", objects},
 		{"Lists", lists},
+		{"LargeChunks", largeChunks},
 		{"Watch", watchChanges},
 		{"WatchFromTheStart", watchFromTheStart},
 		{"Refusals", refusals},

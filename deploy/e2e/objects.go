@@ -2,11 +2,17 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
+	"slices"
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 )
@@ -117,6 +123,87 @@ func lists(t *testing.T, c *cluster.Cluster) {
 			t.Fatalf("chunks hold %q, the whole list differs at %d: %s", names, i, o.GetName())
 		}
 	}
+}
+
+// largeChunks: a chunk has as many objects as requested, however large they are, in each encoding.
+func largeChunks(t *testing.T, c *cluster.Cluster) {
+	client := c.Client(t)
+	namespace := newNamespace(t, client)
+	in := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(namespace)
+	for i := range 9 {
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"a": strings.Repeat("eHh4", 75<<10)}}}
+		o.SetName(fmt.Sprintf("c%d", i))
+		o.SetLabels(map[string]string{"odd": fmt.Sprint(i%2 == 1)})
+		if _, err := in.Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := in.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := len(all.Items) // with those that controllers make
+	path := "/api/v1/namespaces/" + namespace + "/secrets"
+	for _, media := range []string{"application/json", c.Vocabulary.Protobuf, "application/json;as=Table;v=v1;g=" + c.Vocabulary.Group("meta.")} {
+		names := []string{}
+		for next, want := "", 4; ; want = min(4, count-len(names)) {
+			answer := ok(t, c, cluster.Request{Path: path + "?limit=4&continue=" + next, Header: http.Header{"Accept": {media}}})
+			got, list := chunkOf(t, answer, media)
+			if len(got) != want {
+				t.Fatalf("%s: %d objects, want %d", media, len(got), want)
+			}
+			names = append(names, got...)
+			if left := count - len(names); (list.GetContinue() == "") != (left == 0) || left > 0 && (list.GetRemainingItemCount() == nil || *list.GetRemainingItemCount() != int64(left)) {
+				t.Errorf("%s: %d objects are left, and the list says %+v", media, left, list)
+			}
+			if next = list.GetContinue(); next == "" {
+				break
+			}
+		}
+		if !slices.IsSorted(names) || len(slices.Compact(names)) != count {
+			t.Errorf("%s: the chunks have %q", media, names)
+		}
+	}
+	selected, err := in.List(t.Context(), metav1.ListOptions{LabelSelector: "odd=true", Limit: 3})
+	if err != nil || len(selected.Items) != 3 || selected.GetContinue() == "" || selected.GetRemainingItemCount() != nil {
+		t.Errorf("by label: %d objects, %q, %v", len(selected.Items), selected.GetContinue(), err)
+	}
+	if selected, err = in.List(t.Context(), metav1.ListOptions{LabelSelector: "odd=true", Limit: 3, Continue: selected.GetContinue()}); err != nil || len(selected.Items) != 1 || selected.GetContinue() != "" {
+		t.Errorf("the rest by label: %d objects, %q, %v", len(selected.Items), selected.GetContinue(), err)
+	}
+}
+
+// chunkOf returns the names of the objects of a list of Secrets, and its metadata.
+func chunkOf(t *testing.T, answer cluster.Answer, media string) (names []string, list metav1.ListMeta) {
+	t.Helper()
+	if strings.HasPrefix(media, "application/json") {
+		var chunk struct {
+			Metadata metav1.ListMeta
+			Items    []metav1.PartialObjectMetadata
+			Rows     []struct{ Object metav1.PartialObjectMetadata }
+		}
+		answer.Decode(t, &chunk)
+		for _, row := range chunk.Rows {
+			chunk.Items = append(chunk.Items, row.Object)
+		}
+		for i := range chunk.Items {
+			names = append(names, chunk.Items[i].Name)
+		}
+		return names, chunk.Metadata
+	}
+	var envelope runtime.Unknown
+	var chunk corev1.SecretList
+	err := envelope.Unmarshal([]byte(answer.Body)[4:])
+	if err == nil {
+		err = chunk.Unmarshal(envelope.Raw)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range chunk.Items {
+		names = append(names, chunk.Items[i].Name)
+	}
+	return names, chunk.ListMeta
 }
 
 // ownNamespaces checks the namespaces that the service creates.

@@ -310,6 +310,23 @@ func storeBoundsPages(t *testing.T, c storeCase) {
 	if strings.Join(got, " ") != "ns/a ns/b ns/c ns/d ns/e" {
 		t.Errorf("the pages together hold %v", got)
 	}
+	for limit, want := range map[int]string{2: "ns/b", 3: "ns/c", 4: "ns/d", 5: "", 500: ""} {
+		for _, selector := range []string{"", "value=large"} {
+			page := c.list(t, services.ListRequest{Limit: limit, LabelSelector: selector, FindEnd: true})
+			if len(page.Objects) == 0 || len(page.Objects) >= limit {
+				t.Fatalf("limit %d: a page has %d objects of 900 KiB", limit, len(page.Objects))
+			}
+			if page.End == nil || *page.End != want {
+				t.Errorf("limit %d: the objects end after %v, want %q", limit, page.End, want)
+			}
+		}
+	}
+	if page := c.list(t, services.ListRequest{Limit: 1, FindEnd: true}); page.End != nil || page.Next != "ns/a" {
+		t.Errorf("a page with all objects of the limit: Next %q, End %v", page.Next, page.End)
+	}
+	if page := c.list(t, services.ListRequest{Limit: 3}); page.End != nil {
+		t.Errorf("a page has an end that was not requested: %q", *page.End)
+	}
 }
 
 func storeSelects(t *testing.T, c storeCase) {

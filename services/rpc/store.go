@@ -38,14 +38,14 @@ func (s storeServer) List(ctx context.Context, m *pb.ListRequest) (*pb.Page, err
 	page, err := s.impl.List(ctx, services.ListRequest{
 		GroupResource: groupResourceIn(m.GetGroupResource()), Namespace: m.GetNamespace(), Read: read,
 		After: m.GetAfter(), Limit: int(m.GetLimit()),
-		LabelSelector: m.GetLabelSelector(), FieldSelector: m.GetFieldSelector(), WithUnreadable: m.GetWithUnreadable(),
+		LabelSelector: m.GetLabelSelector(), FieldSelector: m.GetFieldSelector(), WithUnreadable: m.GetWithUnreadable(), FindEnd: m.GetFindEnd(),
 	})
 	if err != nil {
 		return nil, errorOut(err)
 	}
 	return &pb.Page{
 		Revision: page.Revision, Objects: each(page.Objects, objectOut),
-		Next: page.Next, Remaining: page.Remaining, Epoch: page.Epoch,
+		Next: page.Next, Remaining: page.Remaining, Epoch: page.Epoch, End: page.End,
 	}, nil
 }
 
@@ -136,7 +136,7 @@ func (c *storeClient) List(ctx context.Context, r services.ListRequest) (service
 	m, err := c.peer.List(ctx, &pb.ListRequest{
 		GroupResource: groupResourceOut(r.GroupResource), Namespace: r.Namespace, Read: readOut(r.Read),
 		After: r.After, Limit: int64(r.Limit),
-		LabelSelector: r.LabelSelector, FieldSelector: r.FieldSelector, WithUnreadable: r.WithUnreadable,
+		LabelSelector: r.LabelSelector, FieldSelector: r.FieldSelector, WithUnreadable: r.WithUnreadable, FindEnd: r.FindEnd,
 	})
 	if err != nil {
 		return services.Page{}, errorIn(ctx, "store", err)
@@ -144,7 +144,7 @@ func (c *storeClient) List(ctx context.Context, r services.ListRequest) (service
 	c.seen.Saw(r.GroupResource, m.GetRevision())
 	return services.Page{
 		Revision: m.GetRevision(), Objects: each(m.GetObjects(), objectIn),
-		Next: m.GetNext(), Remaining: m.GetRemaining(), Epoch: m.GetEpoch(),
+		Next: m.GetNext(), Remaining: m.GetRemaining(), Epoch: m.GetEpoch(), End: m.End,
 	}, nil
 }
 

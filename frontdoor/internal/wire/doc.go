@@ -8,13 +8,14 @@
 // them. Tables and Protobuf are encoded from the same bytes, each in one scan. Cells of rows
 // and messages of objects are cached by object, revision and form when they are requested
 // repeatedly. A list is written while it is read; only Protobuf, whose envelope starts with
-// the size of the whole, holds the messages of its items until the end.
+// the size of the whole, holds the messages of its items until the end, or requires the items of a
+// large list again.
 //
 // A front door has one Codec for all requests:
 //
 //	form, err := codec.Negotiate(r, t, wire.List)   // 406 if no form is possible
 //	list := codec.Encoder(form, t).List(w)
-//	list.Begin(meta); list.Item(object) ...; list.End()
+//	list.Begin(meta); list.Item(object) ...; list.Again(); list.End()
 //
 // Packages: table computes cells, protobuf encodes messages; both read JSON by package
 // rawjson. layout converts JSON to YAML and, by package cbor, to CBOR.

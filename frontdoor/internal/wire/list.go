@@ -23,11 +23,13 @@ type ListMeta struct {
 	custom   bool // whole objects of a custom type, whose lists always have continue, as in Kubernetes
 }
 
-// ListWriter writes one list: Begin, then Item for each object, then End. It must not be
+// ListWriter writes one list: Begin, then Item for each object, then Again, then End. It must not be
 // used after an error.
 type ListWriter interface {
 	Begin(ListMeta) error
 	Item(services.Object) error
+	// Again reports whether Item must be called for the same objects once more.
+	Again() (bool, error)
 	End() error
 }
 
@@ -40,7 +42,7 @@ const chunk = 56 << 10
 func (e *Encoder) List(w http.ResponseWriter) ListWriter {
 	w.Header().Set("Content-Type", e.form.ContentType)
 	if e.form.Media == Protobuf {
-		return &messageList{e: e, w: w}
+		return &messageList{e: e, w: w, most: heldBytes}
 	}
 	return &textList{e: e, w: w, buffer: e.codec.buffer(), layout: e.form.layout()}
 }
@@ -90,6 +92,8 @@ func (l *textList) Item(o services.Object) error {
 	}
 	return nil
 }
+
+func (l *textList) Again() (bool, error) { return false, nil }
 
 func (l *textList) End() error {
 	if l.layout == nil {

@@ -751,6 +751,7 @@ type ListRequest struct {
 	LabelSelector  string                 `protobuf:"bytes,6,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
 	FieldSelector  string                 `protobuf:"bytes,7,opt,name=field_selector,json=fieldSelector,proto3" json:"field_selector,omitempty"`
 	WithUnreadable bool                   `protobuf:"varint,8,opt,name=with_unreadable,json=withUnreadable,proto3" json:"with_unreadable,omitempty"`
+	FindEnd        bool                   `protobuf:"varint,9,opt,name=find_end,json=findEnd,proto3" json:"find_end,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -841,6 +842,13 @@ func (x *ListRequest) GetWithUnreadable() bool {
 	return false
 }
 
+func (x *ListRequest) GetFindEnd() bool {
+	if x != nil {
+		return x.FindEnd
+	}
+	return false
+}
+
 type Page struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Revision      int64                  `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
@@ -848,6 +856,7 @@ type Page struct {
 	Next          string                 `protobuf:"bytes,3,opt,name=next,proto3" json:"next,omitempty"`
 	Remaining     int64                  `protobuf:"varint,4,opt,name=remaining,proto3" json:"remaining,omitempty"`
 	Epoch         string                 `protobuf:"bytes,5,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	End           *string                `protobuf:"bytes,6,opt,name=end,proto3,oneof" json:"end,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -913,6 +922,13 @@ func (x *Page) GetRemaining() int64 {
 func (x *Page) GetEpoch() string {
 	if x != nil {
 		return x.Epoch
+	}
+	return ""
+}
+
+func (x *Page) GetEnd() string {
+	if x != nil && x.End != nil {
+		return *x.End
 	}
 	return ""
 }
@@ -4271,7 +4287,7 @@ const file_portico_proto_rawDesc = "" +
 	"\n" +
 	"GetRequest\x12!\n" +
 	"\x03key\x18\x01 \x01(\v2\x0f.portico.v1.KeyR\x03key\x12$\n" +
-	"\x04read\x18\x02 \x01(\v2\x10.portico.v1.ReadR\x04read\"\xb6\x02\n" +
+	"\x04read\x18\x02 \x01(\v2\x10.portico.v1.ReadR\x04read\"\xd1\x02\n" +
 	"\vListRequest\x12@\n" +
 	"\x0egroup_resource\x18\x01 \x01(\v2\x19.portico.v1.GroupResourceR\rgroupResource\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12$\n" +
@@ -4280,13 +4296,16 @@ const file_portico_proto_rawDesc = "" +
 	"\x05limit\x18\x05 \x01(\x03R\x05limit\x12%\n" +
 	"\x0elabel_selector\x18\x06 \x01(\tR\rlabelSelector\x12%\n" +
 	"\x0efield_selector\x18\a \x01(\tR\rfieldSelector\x12'\n" +
-	"\x0fwith_unreadable\x18\b \x01(\bR\x0ewithUnreadable\"\x98\x01\n" +
+	"\x0fwith_unreadable\x18\b \x01(\bR\x0ewithUnreadable\x12\x19\n" +
+	"\bfind_end\x18\t \x01(\bR\afindEnd\"\xb7\x01\n" +
 	"\x04Page\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12,\n" +
 	"\aobjects\x18\x02 \x03(\v2\x12.portico.v1.ObjectR\aobjects\x12\x12\n" +
 	"\x04next\x18\x03 \x01(\tR\x04next\x12\x1c\n" +
 	"\tremaining\x18\x04 \x01(\x03R\tremaining\x12\x14\n" +
-	"\x05epoch\x18\x05 \x01(\tR\x05epoch\"S\n" +
+	"\x05epoch\x18\x05 \x01(\tR\x05epoch\x12\x15\n" +
+	"\x03end\x18\x06 \x01(\tH\x00R\x03end\x88\x01\x01B\x06\n" +
+	"\x04_end\"S\n" +
 	"\x0fRevisionRequest\x12@\n" +
 	"\x0egroup_resource\x18\x01 \x01(\v2\x19.portico.v1.GroupResourceR\rgroupResource\".\n" +
 	"\x10RevisionResponse\x12\x1a\n" +
@@ -4805,6 +4824,7 @@ func file_portico_proto_init() {
 	if File_portico_proto != nil {
 		return
 	}
+	file_portico_proto_msgTypes[10].OneofWrappers = []any{}
 	file_portico_proto_msgTypes[46].OneofWrappers = []any{
 		(*ReviewInput_Mutate)(nil),
 		(*ReviewInput_Validate)(nil),

@@ -78,7 +78,7 @@ const examined = 500
 // List implements services.Reader. A page may be empty and have a next one.
 func (s *selecting) List(ctx context.Context, r services.ListRequest) (services.Page, error) {
 	limit := r.Limit
-	r.FieldSelector = s.rest
+	r.FieldSelector, r.FindEnd = s.rest, false
 	var found []services.Object
 	for {
 		if limit > 0 {

@@ -21,13 +21,14 @@ import (
 type Listing struct {
 	Meta wire.ListMeta
 
-	store  services.Reader
-	query  services.ListRequest
-	page   services.Page
-	single bool   // the client requests a single page
-	first  string // the key after which the first page begins
+	store services.Reader
+	query services.ListRequest // of the first page
+	page  services.Page        // the first one
+	// single is true if the client requests a part of the collection. The store may divide it into pages to bound memory;
+	// left is how many objects of it the first one does not have.
+	single bool
+	left   int
 	costs  *fairness.Costs
-	read   measure
 	// several is set if a page after the first was read.
 	several bool
 }
@@ -61,15 +62,21 @@ func (h *Handlers) Open(r *request.Request) (*Listing, error) {
 	if err != nil {
 		return nil, err
 	}
+	query.FindEnd = query.Limit > 0
 	page, err := readPage(r.Context(), store, query)
 	if err != nil {
 		return nil, h.continuable(err, r, o, query.After)
 	}
-	l := &Listing{Meta: wire.ListMeta{Revision: page.Revision}, store: store, query: query, page: page, single: o.Limit > 0, first: query.After, costs: costs}
-	if l.single && page.Next != "" {
-		l.Meta.Continue, err = h.Tokens.encode(position{Revision: page.Revision, After: page.Next, List: listDigest(r, o), origin: began, Permitted: permittedDigest(r)})
+	l := &Listing{Meta: wire.ListMeta{Revision: page.Revision}, store: store, query: query, page: page, single: o.Limit > 0, costs: costs}
+	next := page.Next
+	if page.End != nil {
+		next, l.left = *page.End, query.Limit-len(page.Objects)
+	}
+	if l.single && next != "" {
+		l.Meta.Continue, err = h.Tokens.encode(position{Revision: page.Revision, After: next, List: listDigest(r, o), origin: began, Permitted: permittedDigest(r)})
 		if page.Remaining >= 0 {
-			l.Meta.Remaining = &page.Remaining
+			remaining := page.Remaining - int64(l.left)
+			l.Meta.Remaining = &remaining
 		}
 	}
 	return l, err
@@ -77,38 +84,48 @@ func (h *Handlers) Open(r *request.Request) (*Listing, error) {
 
 // Pages calls visit with each page of objects, in order, until it returns an error.
 func (l *Listing) Pages(ctx context.Context, visit func([]services.Object) error) error {
+	var read measure
+	query, page, left := l.query, l.page, l.left
 	for {
-		for i := range l.page.Objects {
-			l.read.add(&l.page.Objects[i])
+		for i := range page.Objects {
+			read.add(&page.Objects[i])
 		}
-		if err := visit(l.page.Objects); err != nil {
+		if err := visit(page.Objects); err != nil {
 			return err
 		}
-		if l.page.Next == "" && l.first == "" {
-			l.read.record(l.costs, l.query)
+		if page.Next == "" && l.query.After == "" {
+			read.record(l.costs, query)
 		}
-		if l.single || l.page.Next == "" {
+		if page.Next == "" || l.single && left <= 0 {
 			return nil
 		}
+		query, l.several, l.page.Objects = page.Following(query), true, nil // a listing holds one page
+		if query.FindEnd = false; l.single {
+			query.Limit = left
+		}
 		var err error
-		l.query, l.several = l.page.Following(l.query), true
-		if l.page, err = readPage(ctx, l.store, l.query); err != nil {
+		if page, err = readPage(ctx, l.store, query); err != nil {
 			return err
 		}
+		left -= len(page.Objects)
 	}
 }
 
 // Again returns the list for another visit of the same objects after Pages. If there were several
 // pages, they are read again at the same revision; the error is Expired (410) if that has been compacted.
 func (l *Listing) Again(ctx context.Context) (*Listing, error) {
-	again := &Listing{Meta: l.Meta, store: l.store, query: l.query, page: l.page, single: l.single, first: l.first}
-	if l.single || !l.several {
-		return again, nil
+	again := *l
+	again.costs, again.several = nil, false
+	if !l.several {
+		return &again, nil
 	}
-	again.query.Read, again.query.After = services.Read{Mode: services.Exact, Revision: l.Meta.Revision}, l.first
+	again.query.Read = services.Read{Mode: services.Exact, Revision: l.Meta.Revision}
 	var err error
 	again.page, err = readPage(ctx, l.store, again.query)
-	return again, err
+	if l.left > 0 {
+		again.left = l.query.Limit - len(again.page.Objects)
+	}
+	return &again, err
 }
 
 // readPage reads a page, with a separate span in the trace of the request.
@@ -137,7 +154,7 @@ func (h *Handlers) Send(w http.ResponseWriter, r *request.Request, form wire.For
 	ctx, span := tracing.Start(r.Context(), "encoded")
 	defer func() { span.End(err) }()
 	var out wire.ListWriter
-	err = l.Pages(ctx, func(page []services.Object) error {
+	write := func(page []services.Object) error {
 		for len(page) > 0 || out == nil {
 			part := page[:min(len(page), partOf(r.Type))]
 			page = page[len(part):]
@@ -159,9 +176,22 @@ func (h *Handlers) Send(w http.ResponseWriter, r *request.Request, form wire.For
 			}
 		}
 		return nil
-	})
+	}
+	if err := l.Pages(ctx, write); err != nil {
+		return err
+	}
+	again, err := out.Again()
 	if err != nil {
 		return err
+	}
+	if again {
+		second, err := l.Again(ctx)
+		if err != nil {
+			return err
+		}
+		if err := second.Pages(ctx, write); err != nil {
+			return err
+		}
 	}
 	return out.End()
 }

@@ -62,6 +62,7 @@ const noNamespace = "-"
 // List implements services.Reader. Page.Next is the namespace where the following page starts,
 // and its Page.Next in that namespace.
 func (w within) List(ctx context.Context, r services.ListRequest) (services.Page, error) {
+	r.FindEnd = false // it would be that of one namespace
 	name, after, _ := strings.Cut(r.After, "/")
 	rest := w.namespaces
 	if r.After != "" {
