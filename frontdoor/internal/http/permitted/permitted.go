@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/portico-platform/portico/services"
@@ -14,7 +15,7 @@ import (
 )
 
 const (
-	// maxNamespaces bounds the namespaces of a cluster in which permitted=true can be used.
+	// maxNamespaces bounds the namespaces of a user who may not read all of them: each is read, and its decision followed.
 	maxNamespaces = 2000
 	// patience bounds the determination of a set.
 	patience = 30 * time.Second
@@ -70,7 +71,7 @@ type Set struct {
 }
 
 // Find determines the set of the user of a question about all namespaces. It returns Forbidden
-// (403) if there are too many namespaces, and the error of authz if that cannot decide.
+// (403) if the user may read too many namespaces, and the error of authz if that cannot decide.
 func (f *Finder) Find(ctx context.Context, q services.Attributes) (*Set, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -84,39 +85,45 @@ func (f *Finder) Find(ctx context.Context, q services.Attributes) (*Set, error) 
 		s.All, s.Decisions = true, []Decision{{q, d}}
 		return s, nil
 	}
-	names, err := f.namespaces(ctx, q)
+	batch := make([]services.Attributes, 0, services.MaxAuthzBatch)
+	r := services.ListRequest{GroupResource: resource.GroupResource{Resource: "namespaces"}}
+	_, err = services.ForEach(ctx, f.config.Store, r, func(o services.Object) error {
+		of := q
+		of.Namespace = o.Key.Name
+		if batch = append(batch, of); len(batch) < cap(batch) {
+			return nil
+		}
+		err := s.authorize(ctx, batch)
+		batch = batch[:0]
+		return err
+	})
+	if err == nil {
+		err = s.authorize(ctx, batch)
+	}
 	if err != nil {
 		return nil, err
 	}
-	questions := make([]services.Attributes, len(names))
-	for i, name := range names {
-		questions[i] = q
-		questions[i].Namespace = name
-	}
-	for i, r := range services.AuthorizeAll(ctx, f.config.Authz, questions) {
-		if r.Err != nil {
-			return nil, r.Err
-		}
-		if r.Allowed {
-			s.Namespaces = append(s.Namespaces, names[i])
-			s.Decisions = append(s.Decisions, Decision{questions[i], r.Decision})
-		}
+	slices.SortFunc(s.Decisions, func(a, b Decision) int { return strings.Compare(a.Namespace, b.Namespace) })
+	for i := range s.Decisions {
+		s.Namespaces = append(s.Namespaces, s.Decisions[i].Namespace)
 	}
 	return s, nil
 }
 
-// namespaces returns the names of all namespaces, in order.
-func (f *Finder) namespaces(ctx context.Context, q services.Attributes) (names []string, err error) {
-	r := services.ListRequest{GroupResource: resource.GroupResource{Resource: "namespaces"}}
-	_, err = services.ForEach(ctx, f.config.Store, r, func(o services.Object) error {
-		if len(names) == maxNamespaces {
-			return services.Forbidden(q.Group, q.Resource, "", "permitted=true cannot be used: there are too many namespaces")
+// authorize adds the decisions that allow one of some questions.
+func (s *Set) authorize(ctx context.Context, questions []services.Attributes) error {
+	for i, r := range services.AuthorizeAll(ctx, s.finder.config.Authz, questions) {
+		switch {
+		case r.Err != nil:
+			return r.Err
+		case r.Allowed && len(s.Decisions) == maxNamespaces:
+			q := &s.question
+			return services.Forbidden(q.Group, q.Resource, "", "permitted=true cannot be used: you may read too many namespaces, but not all")
+		case r.Allowed:
+			s.Decisions = append(s.Decisions, Decision{questions[i], r.Decision})
 		}
-		names = append(names, o.Key.Name)
-		return nil
-	})
-	slices.Sort(names)
-	return names, err
+	}
+	return nil
 }
 
 // Restricts reports whether a request with this set must not read every namespace.

@@ -76,6 +76,10 @@ func TestFind(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprintf("ns%05d", i)
 	}
+	more := make([]string, 3*maxNamespaces)
+	for i := range more {
+		more[i] = fmt.Sprintf("other%05d", i)
+	}
 	for _, c := range []struct {
 		name    string
 		cluster *cluster
@@ -89,7 +93,9 @@ func TestFind(t *testing.T) {
 		{"some", &cluster{namespaces: []string{"a", "b", "c", "d"}, allowed: []string{"d", "b"}}, false, []string{"b", "d"}, 2, ""},
 		{"a namespace that does not exist", &cluster{namespaces: []string{"a"}, allowed: []string{"b"}}, false, nil, 2, ""},
 		{"many", &cluster{namespaces: many[1:], allowed: many}, false, many[1:], 1 + maxNamespaces/services.MaxAuthzBatch + 1, ""},
-		{"too many", &cluster{namespaces: many, allowed: many}, false, nil, 1, services.ReasonForbidden},
+		{"a few of many", &cluster{namespaces: slices.Concat(many, more), allowed: []string{more[0], many[7]}}, false, []string{many[7], more[0]},
+			1 + (len(many)+len(more)-1)/services.MaxAuthzBatch + 1, ""},
+		{"too many", &cluster{namespaces: many, allowed: many}, false, nil, 1 + len(many)/services.MaxAuthzBatch + 1, services.ReasonForbidden},
 		{"authz is away", &cluster{namespaces: many[:9], allowed: many, down: services.Unavailable("away")}, false, nil, 1, services.ReasonServiceUnavailable},
 	} {
 		s, err := c.cluster.finder().Find(t.Context(), pods)
