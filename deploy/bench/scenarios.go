@@ -108,6 +108,8 @@ func scenarios() []scenario {
 		{"a deletion to its event, among changes", reads, false, deletions(1), goals{took(1), figures.AtMost(figures.Tail, 1)}},
 		{"a second without clients", reads, false, idle(0), goals{cpu(1. / 2)}},
 		{"a second with 500 idle watchers", reads, false, idle(500), goals{cpu(1. / 2)}},
+		{"requests of 40 users", reads, true, requestsOfUsers(false), goals{tail}},
+		{"requests of 40 users, a binding written each second", reads, true, requestsOfUsers(true), goals{tail}},
 		{"a get beside 500 connections that list", reads, true, besideGreed(listPods, greedyConnections, false), goals{took(1. / 2)}},
 		{"an administrator's get beside 500 connections that list", reads, true, besideGreed(listPods, greedyConnections, true), goals{figures.Below(figures.Median, float64(500*time.Millisecond))}},
 		{"start with no data", reads, false, startEmpty, goals{cpu(1. / 2), took(1. / 2)}},
