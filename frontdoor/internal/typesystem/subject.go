@@ -59,7 +59,7 @@ func (e *Engine) BodyType(t *catalogue.Type, s *catalogue.Subresource) *catalogu
 	body := &catalogue.Type{Group: group, Version: version, Kind: kind, Resource: t.Resource, Namespaced: t.Namespaced, NameRule: t.NameRule}
 	body.Stored = body
 	if definition, ok := e.Types.Body(body.Group, body.Version, body.Kind); ok {
-		body.Describe(definition, e.Types.Definitions().Get(definition))
+		body.Describe(definition, e.Types.Definitions()[definition])
 	}
 	if s.Kind == "Scale" {
 		body.Columns = scaleColumns

@@ -117,3 +117,18 @@ func TestAlphaVersionsOfLaterReleases(t *testing.T) {
 		t.Errorf("1.36 serves %q", got)
 	}
 }
+
+// kindsOf returns the kinds in a definition's group-version-kind extension.
+func kindsOf(s *spec.Schema) []kindID {
+	list, _ := s.Extensions[extensionKinds].([]any)
+	kinds := make([]kindID, 0, len(list))
+	for _, entry := range list {
+		if m, ok := entry.(map[string]any); ok {
+			group, _ := m["group"].(string)
+			version, _ := m["version"].(string)
+			kind, _ := m["kind"].(string)
+			kinds = append(kinds, kindID{group, version, kind})
+		}
+	}
+	return kinds
+}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue/runtimeconfig"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
@@ -286,5 +287,27 @@ func BenchmarkDefinitions(b *testing.B) {
 				b.Fatal(name)
 			}
 		}
+	}
+}
+
+// TestLazyDefinitions: the schema of a custom type is made when it is needed first, and Read keeps none of its own.
+func TestLazyDefinitions(t *testing.T) {
+	made := 0
+	widget := &Type{Group: "example.com", Version: "v1", Resource: "widgets", Kind: "Widget", Custom: true, Key: resource.GroupResource{Group: "example.com", Resource: "widgets", Custom: true}}
+	widget.Stored = widget
+	d := Lazy("example.com", "v1", "Widget", func() *spec.Schema {
+		made++
+		return spec.StringProperty()
+	})
+	widget.Describe("com.example.v1.Widget", d)
+	c := build(t, vocabulary.K8s()).With(Surface{Types: []*Type{widget}, Definitions: Definitions{"com.example.v1.Widget": d}})
+	if name, ok := c.Body("example.com", "v1", "Widget"); !ok || name != "com.example.v1.Widget" || made != 0 {
+		t.Errorf("the definition of Widget is %q, %v, made %d times", name, ok, made)
+	}
+	if first, second := c.Definitions().Read("com.example.v1.Widget"), c.Definitions().Read("com.example.v1.Widget"); first == second || made != 2 {
+		t.Errorf("Read keeps the schema: made %d times", made)
+	}
+	if first := widget.Schema(); first != c.Definitions().Get("com.example.v1.Widget") || first != c.Definitions().Read("com.example.v1.Widget") || made != 3 {
+		t.Errorf("Get keeps no schema: made %d times", made)
 	}
 }

@@ -36,7 +36,7 @@ func (c *converter) of(kind schema.GroupVersionKind) (managedfields.TypeConverte
 		if definition == "" {
 			return managedfields.NewTypeConverter(nil, false) // it has the error of a kind that does not exist
 		}
-		found, _ = c.built.LoadOrStore(kind, c.builtIn.converterOf(definition, c.builtIn.definitions.Get(definition)))
+		found, _ = c.built.LoadOrStore(kind, c.builtIn.converterOf(definition, func() *spec.Schema { return c.builtIn.definitions.Get(definition) }))
 	}
 	return found.(func() (managedfields.TypeConverter, error))()
 }
@@ -60,8 +60,9 @@ var _ managedfields.TypeConverter = (*converter)(nil)
 // converterOf returns a function that builds the converter of one kind at the first call.
 // Without a schema, the type is deduced from the JSON: members are fields, and lists
 // are atomic.
-func (c *Catalogue) converterOf(definition string, s *spec.Schema) func() (managedfields.TypeConverter, error) {
+func (c *Catalogue) converterOf(definition string, of func() *spec.Schema) func() (managedfields.TypeConverter, error) {
 	return sync.OnceValues(func() (managedfields.TypeConverter, error) {
+		s := of()
 		if s == nil {
 			return managedfields.NewDeducedTypeConverter(), nil
 		}

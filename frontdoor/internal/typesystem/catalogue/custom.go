@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 // With returns a catalogue with custom types. It shares all built-in types with c, which is
@@ -35,7 +34,7 @@ func (c *Catalogue) With(customTypes ...Surface) *Catalogue {
 		for _, t := range custom.Types {
 			served = append(served, t)
 			more.stored[t.Key] = t.Stored
-			more.converter.custom[schema.GroupVersionKind{Group: t.Group, Version: t.Version, Kind: t.Kind}] = more.converterOf(t.Definition, t.Schema())
+			more.converter.custom[schema.GroupVersionKind{Group: t.Group, Version: t.Version, Kind: t.Kind}] = more.converterOf(t.Definition, t.Schema)
 		}
 	}
 	more.index(served)
@@ -43,13 +42,11 @@ func (c *Catalogue) With(customTypes ...Surface) *Catalogue {
 }
 
 // define adds the schemas of an accepted surface.
-func (c *Catalogue) define(definitions map[string]*spec.Schema) {
-	for name, s := range definitions {
-		c.definitions[name] = &definition{schema: s}
-		for _, id := range kindsOf(s) {
-			if c.bodies[id] == "" {
-				c.bodies[id] = name
-			}
+func (c *Catalogue) define(definitions Definitions) {
+	for name, d := range definitions {
+		c.definitions[name] = d
+		if c.bodies[d.kind] == "" {
+			c.bodies[d.kind] = name
 		}
 	}
 }

@@ -69,7 +69,7 @@ func unpack(r release.Release, v vocabulary.Vocabulary) (*builtInTypes, error) {
 	}
 	for line := range strings.Lines(text) {
 		name, schema, _ := strings.Cut(line, " ")
-		found.definitions[names.definition(name)] = &definition{packed: schema, names: names}
+		found.definitions[names.definition(name)] = &Definition{packed: schema, names: names}
 	}
 	return found, nil
 }

@@ -37,6 +37,9 @@ type Type struct {
 	// that object.
 	Custom        bool
 	DefinitionUID string
+	// Origin is a hash of all that the definition of a custom type says about this version. It
+	// is the same in every front door.
+	Origin [32]byte
 	// Virtual types represent an operation: they are created and never stored.
 	Virtual bool
 
@@ -49,7 +52,7 @@ type Type struct {
 
 	// Definition is the name of the schema, in the vocabulary in use. Describe sets both.
 	Definition string
-	schema     *definition
+	schema     *Definition
 
 	// Selectable lists the field selectors beyond metadata.name and metadata.namespace.
 	Selectable []SelectableField
@@ -149,10 +152,8 @@ func (t *Type) RecordedNames() (names map[string]string) {
 // names (x-kubernetes-...), because the libraries only know those.
 func (t *Type) Schema() *spec.Schema { return t.schema.get() }
 
-// Describe sets the schema of a type that is being made, and its definition name.
-func (t *Type) Describe(name string, s *spec.Schema) {
-	t.Definition, t.schema = name, &definition{schema: s}
-}
+// Describe sets the definition of a type that is being made, and its name.
+func (t *Type) Describe(name string, d *Definition) { t.Definition, t.schema = name, d }
 
 // TableColumns returns the columns of the Table with their descriptions.
 func (t *Type) TableColumns() []kinds.Column {

@@ -12,15 +12,15 @@ package crd
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"reflect"
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	order "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/util/jsonpath"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conditions"
@@ -49,9 +49,9 @@ type Definition struct {
 	// Stored is the type in the storage version.
 	Stored   *catalogue.Type
 	uid      string
-	accepted Names          // the names that other definitions must not use
-	shape    map[string]any // the schemas, by version
-	since    int64          // the first revision at which objects are stored as these schemas require
+	accepted Names                        // the names that other definitions must not use
+	shape    map[string][sha256.Size]byte // hashes of the schemas, by version
+	since    int64                        // the first revision at which objects are stored as these schemas require
 	// Surface has a type for each served version. The types are immutable: an update of the
 	// object results in a new Definition.
 	catalogue.Surface
@@ -98,13 +98,17 @@ func Compile(object map[string]any, in Setting) (Definition, error) {
 	if err := d.checkNames(); err != nil {
 		return Definition{}, err
 	}
-	d.shape, d.since = shapeOf(s), in.Revision
-	if in.Before != nil && reflect.DeepEqual(d.shape, in.Before.shape) {
+	var err error
+	if d.shape, err = shapeOf(s); err != nil {
+		return Definition{}, err
+	}
+	d.since = in.Revision
+	if in.Before != nil && maps.Equal(d.shape, in.Before.shape) {
 		d.since = in.Before.since
 	}
-	c := compiler{vocabulary: in.Vocabulary, definition: &d, going: meta["deletionTimestamp"] != nil,
-		namespaced: tree.Text(s, "scope") == "Namespaced", keepAll: s["preserveUnknownFields"] == true,
-		webhook: converter(tree.Child(s, "conversion"), in), versions: children(s, "versions")}
+	c := compiler{schemas: schemas{in.Vocabulary, s["preserveUnknownFields"] == true}, definition: &d, going: meta["deletionTimestamp"] != nil,
+		namespaced: tree.Text(s, "scope") == "Namespaced",
+		webhook:    converter(tree.Child(s, "conversion"), in), versions: children(s, "versions")}
 	c.later = isLater(in.Types)
 	if d.since != in.Revision {
 		c.before = in.Before
@@ -112,13 +116,17 @@ func Compile(object map[string]any, in Setting) (Definition, error) {
 	return d, c.types()
 }
 
-// shapeOf returns the parts of a spec that decide about the fields of objects, by version.
-func shapeOf(spec map[string]any) map[string]any {
-	shape := map[string]any{"": spec["preserveUnknownFields"] == true}
+// shapeOf returns hashes of the parts of a spec that decide about the fields of objects, by version.
+func shapeOf(spec map[string]any) (map[string][sha256.Size]byte, error) {
+	shape := map[string][sha256.Size]byte{}
 	for _, version := range children(spec, "versions") {
-		shape[tree.Text(version, "name")] = version["schema"]
+		text, err := tree.Encode(map[string]any{"keepAll": spec["preserveUnknownFields"] == true, "schema": version["schema"]})
+		if err != nil {
+			return nil, fmt.Errorf("the schema of version %q: %w", tree.Text(version, "name"), err)
+		}
+		shape[tree.Text(version, "name")] = sha256.Sum256(text)
 	}
-	return shape
+	return shape, nil
 }
 
 // converter returns the conversion webhook; nil where the versions differ only in their
@@ -139,14 +147,17 @@ func converter(how map[string]any, in Setting) catalogue.Converter {
 // served become types of the surface.
 func (c *compiler) types() error {
 	d := c.definition
-	d.Definitions = map[string]*spec.Schema{}
+	d.Definitions = catalogue.Definitions{}
 	siblings := map[string]*catalogue.Type{}
 	var stored *catalogue.Type
 	for _, version := range c.versions {
 		if len(validation.IsDNS1035Label(tree.Text(version, "name"))) > 0 {
 			return fmt.Errorf("the definition %q has a version %q", d.Name, tree.Text(version, "name"))
 		}
-		t := c.compile(version)
+		t, err := c.compile(version)
+		if err != nil {
+			return err
+		}
 		siblings[t.Version] = t
 		if version["storage"] == true {
 			stored = t
@@ -196,11 +207,10 @@ func asV1(object map[string]any, v vocabulary.Vocabulary) map[string]any {
 
 // compiler holds what the compilation of all versions of a definition shares.
 type compiler struct {
-	vocabulary vocabulary.Vocabulary
+	schemas
 	definition *Definition
 	namespaced bool
 	going      bool                // the definition is being deleted
-	keepAll    bool                // unknown fields are not dropped
 	webhook    catalogue.Converter // nil for none
 	versions   []map[string]any
 	before     *Definition // the previous compilation, if it has the same schemas
@@ -208,7 +218,7 @@ type compiler struct {
 }
 
 // compile returns the type of one version.
-func (c *compiler) compile(version map[string]any) *catalogue.Type {
+func (c *compiler) compile(version map[string]any) (*catalogue.Type, error) {
 	d := c.definition
 	t := &catalogue.Type{
 		Group: d.Group, Version: tree.Text(version, "name"), Resource: d.Names.Plural, Singular: d.Names.Singular,
@@ -231,8 +241,12 @@ func (c *compiler) compile(version map[string]any) *catalogue.Type {
 			t.Deprecation.Warning = t.APIVersion() + " " + t.Kind + " is deprecated" + c.replacement(t)
 		}
 	}
-	c.addSchemas(t, tree.Child(tree.Child(version, "schema"), "openAPIV3Schema"))
-	return t
+	if err := c.addSchemas(t, tree.Child(tree.Child(version, "schema"), "openAPIV3Schema")); err != nil {
+		return nil, err
+	}
+	said, err := tree.Encode(map[string]any{"group": d.Group, "names": d.Names.object(), "namespaced": c.namespaced, "going": c.going, "keepAll": c.keepAll, "version": version})
+	t.Origin = sha256.Sum256(said)
+	return t, err
 }
 
 // replacement returns the end of a warning that names the version to use instead of a

@@ -1,6 +1,7 @@
 package crd
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -17,22 +18,49 @@ import (
 const definitionsPointer = "#/definitions/"
 
 // addSchemas sets the schema of a type and adds the definitions of its object and list. A
-// version without a schema, which only old definitions have, keeps all fields.
-func (c *compiler) addSchemas(t *catalogue.Type, raw map[string]any) {
+// version without a schema, which only old definitions have, keeps all fields. Schemas are made
+// when they are needed: until then there is only their text, a tenth of their size.
+func (c *compiler) addSchemas(t *catalogue.Type, raw map[string]any) error {
 	if raw == nil {
 		raw = map[string]any{"type": "object", c.vocabulary.Extension + "preserve-unknown-fields": true}
+	}
+	text, err := tree.Encode(raw)
+	if err != nil {
+		return fmt.Errorf("the schema of %s %s: %w", t.APIVersion(), t.Kind, err)
+	}
+	of := c.schemas // not the compiler, which has the whole definition
+	object := catalogue.Lazy(t.Group, t.Version, t.Kind, func() *spec.Schema { return of.object(t, text) })
+	t.Describe(definitionName(t, t.Kind), object)
+	c.addRules(t, raw)
+	c.definition.Definitions[t.Definition] = object
+	if t.ListKind != "" && t.ListKind != t.Kind {
+		c.definition.Definitions[definitionName(t, t.ListKind)] = catalogue.Lazy(t.Group, t.Version, t.ListKind, func() *spec.Schema { return of.list(t) })
+	}
+	return nil
+}
+
+// schemas makes the schemas of a definition's types.
+type schemas struct {
+	vocabulary vocabulary.Vocabulary
+	keepAll    bool // unknown fields are not dropped
+}
+
+// object returns the schema of a type's objects from its text in the definition.
+func (c schemas) object(t *catalogue.Type, text []byte) *spec.Schema {
+	raw, err := tree.Decode(text)
+	if err != nil {
+		panic(fmt.Sprintf("a schema that was encoded: %v", err)) // what tree encodes, it decodes
 	}
 	s := c.schema(raw)
 	s.Type = spec.StringOrArray{"object"}
 	c.asObject(s, "ObjectMeta")
 	s.AddExtension(original+"group-version-kind", kindExtension(t, t.Kind))
-	c.addSelectable(t, s)
-	t.Describe(definitionName(t, t.Kind), s)
-	c.addRules(t, raw)
-	c.definition.Definitions[t.Definition] = s
-	if t.ListKind == "" || t.ListKind == t.Kind {
-		return
-	}
+	addSelectable(t, s)
+	return s
+}
+
+// list returns the schema of a type's lists.
+func (c schemas) list(t *catalogue.Type) *spec.Schema {
 	items := spec.ArrayProperty(spec.RefProperty(definitionsPointer + t.Definition))
 	items.Description = "Objects of the list."
 	list := &spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}, Required: []string{"items"},
@@ -40,12 +68,12 @@ func (c *compiler) addSchemas(t *catalogue.Type, raw map[string]any) {
 		Properties:  map[string]spec.Schema{"items": *items}}}
 	c.asObject(list, "ListMeta")
 	list.AddExtension(original+"group-version-kind", kindExtension(t, t.ListKind))
-	c.addSelectable(t, list)
-	c.definition.Definitions[definitionName(t, t.ListKind)] = list
+	addSelectable(t, list)
+	return list
 }
 
 // addSelectable publishes the selectable fields of a type.
-func (c *compiler) addSelectable(t *catalogue.Type, s *spec.Schema) {
+func addSelectable(t *catalogue.Type, s *spec.Schema) {
 	delete(s.Extensions, original+"selectable-fields") // only the service says what they are
 	if list := selectable.Extension(t.Selectable); list != nil {
 		s.AddExtension(original+"selectable-fields", list)
@@ -87,7 +115,7 @@ func kindExtension(t *catalogue.Type, kind string) []any {
 
 // asObject adds the fields that every object has. What the definition itself specifies for
 // metadata, which can only restrict the name, is kept beside the reference.
-func (c *compiler) asObject(s *spec.Schema, meta string) {
+func (c schemas) asObject(s *spec.Schema, meta string) {
 	if s.Properties == nil {
 		s.Properties = map[string]spec.Schema{}
 	}
@@ -106,7 +134,7 @@ func (c *compiler) asObject(s *spec.Schema, meta string) {
 }
 
 // schema converts a schema and those below it.
-func (c *compiler) schema(m map[string]any) *spec.Schema {
+func (c schemas) schema(m map[string]any) *spec.Schema {
 	s := &spec.Schema{}
 	s.Title, s.Description, s.Format, s.Pattern = tree.Text(m, "title"), tree.Text(m, "description"), tree.Text(m, "format"), tree.Text(m, "pattern")
 	if kind := tree.Text(m, "type"); kind != "" {
@@ -138,7 +166,7 @@ func (c *compiler) schema(m map[string]any) *spec.Schema {
 }
 
 // below converts the schemas below m.
-func (c *compiler) below(s *spec.Schema, m map[string]any) {
+func (c schemas) below(s *spec.Schema, m map[string]any) {
 	for name, property := range tree.Child(m, "properties") {
 		if p, ok := property.(map[string]any); ok {
 			s.SetProperty(name, *c.schema(p))
@@ -159,7 +187,7 @@ func (c *compiler) below(s *spec.Schema, m map[string]any) {
 	}
 }
 
-func (c *compiler) parts(m map[string]any, name string) []spec.Schema {
+func (c schemas) parts(m map[string]any, name string) []spec.Schema {
 	var parts []spec.Schema
 	for _, part := range children(m, name) {
 		parts = append(parts, *c.schema(part))

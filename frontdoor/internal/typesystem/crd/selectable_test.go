@@ -70,7 +70,7 @@ func TestCheckSelectableFields(t *testing.T) {
 	definition := old.selecting(t, selectableSchema, "nonsense")
 	old.claims(now).Establish(definition, nil) // the release refuses or drops the field: this one is stored
 	d, err := crd.Compile(definition, crd.Setting{Types: old.types, Vocabulary: old.vocabulary})
-	if err != nil || d.Stored.Selectable != nil || old.rules().Check(definition, nil) != nil || len(d.Definitions[d.Stored.Definition].Extensions) != 1 {
+	if err != nil || d.Stored.Selectable != nil || old.rules().Check(definition, nil) != nil || len(d.Definitions.Get(d.Stored.Definition).Extensions) != 1 {
 		t.Error("the release 1.21 has selectable fields")
 	}
 }
@@ -78,7 +78,7 @@ func TestCheckSelectableFields(t *testing.T) {
 func TestValuesOfSelectableFields(t *testing.T) {
 	w := later(t, vocabulary.K8s())
 	e, of, before := w.engineOf(t, w.selecting(t, selectableSchema, ".spec.color", ".spec.size", ".spec.lit"), crd.Setting{Revision: 10})
-	if list, _ := before.Definitions[of("v1").Definition].Extensions["x-kubernetes-selectable-fields"].([]any); len(list) != 3 || list[0].(map[string]any)["fieldPath"] != "spec.color" {
+	if list, _ := before.Definitions.Get(of("v1").Definition).Extensions["x-kubernetes-selectable-fields"].([]any); len(list) != 3 || list[0].(map[string]any)["fieldPath"] != "spec.color" {
 		t.Errorf("published: %v", list)
 	}
 	object := func(spec string) map[string]any {

@@ -160,7 +160,7 @@ func (c *check) schemaOf(holder map[string]any, keepAll bool, where *field.Path)
 		c.Join(&found.Errors)
 		return
 	}
-	reader := &compiler{vocabulary: c.Vocabulary}
+	reader := schemas{vocabulary: c.Vocabulary}
 	root := where
 	structural.Each(raw, where, func(s map[string]any, where *field.Path) {
 		if where == root { // the default of a whole object has its apiVersion and kind

@@ -8,6 +8,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/budget"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/keywords"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
@@ -23,12 +24,12 @@ type customTypes struct {
 }
 
 type customRoot struct {
-	schema *spec.Schema
+	of *catalogue.Definition
 	*node
 }
 
 // With returns an engine with custom types. It shares the compiled schemas of built-in
-// types, and those of custom types whose schemas are the same objects.
+// types, and those of custom types whose definitions are the same objects.
 func (e *Engine) With(types Types) *Engine {
 	before := e.customTypes
 	if before == nil {
@@ -38,7 +39,7 @@ func (e *Engine) With(types Types) *Engine {
 	before.mu.Lock()
 	defer before.mu.Unlock()
 	for definition, root := range before.nodes {
-		if more.definitions.Get(definition) == root.schema {
+		if more.definitions[definition] == root.of {
 			more.customTypes.nodes[definition] = root
 		}
 	}
@@ -55,15 +56,15 @@ func (e *Engine) base() *Engine {
 
 // customNode returns the compiled definition in an engine with custom types.
 func (e *Engine) customNode(definition string) *node {
-	s := e.definitions.Get(definition)
-	if s == nil || e.builtIn.definitions[definition] != nil {
+	of := e.definitions[definition]
+	if of == nil || e.builtIn.definitions[definition] != nil {
 		return e.builtIn.node(definition)
 	}
 	e.customTypes.mu.Lock()
 	defer e.customTypes.mu.Unlock()
 	root, ok := e.customTypes.nodes[definition]
 	if !ok {
-		root = customRoot{s, e.structural(s)}
+		root = customRoot{of, e.structural(e.definitions.Get(definition))}
 		e.customTypes.nodes[definition] = root
 	}
 	return root.node
