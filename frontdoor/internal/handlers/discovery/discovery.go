@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,9 +30,9 @@ type Options struct {
 	Extensions []Extension
 	// Union adds the types of other front doors to those of this one; nil if they serve the same.
 	Union func([]apidiscovery.APIGroupDiscovery) []apidiscovery.APIGroupDiscovery
-	// Before are the documents that these replace, of which those about OpenAPI are used
-	// again if nothing has changed for them; nil for none. All other options are the same
-	// but Catalogue and Extensions.
+	// Before are the documents that these replace, with which they share those about OpenAPI
+	// for which nothing has changed; nil for none. All other options are the same but Catalogue
+	// and Extensions.
 	Before *Documents
 	// Release is the release that is served.
 	Release release.Release
@@ -45,39 +46,56 @@ type Options struct {
 
 // Documents holds all published documents, by path.
 type Documents struct {
-	forms map[string][]document
-	// openAPI is what the OpenAPI documents describe.
+	// forms are made when one of them is requested.
+	forms func() map[string][]document
+	// openAPI is what the OpenAPI documents describe, and number is the same if that is.
 	openAPI described
-	// parts are what the documents of OpenAPI v3 describe, by their paths below /openapi/v3.
-	parts map[string]openapi.Part
+	number  uint64
+	library *Library
 }
 
 // New prepares the documents. It generates none of them.
 func New(o Options) *Documents {
 	before := o.Before
 	o.Before = nil // the documents hold their options until they are generated, and must not hold all generations
-	d := &Documents{forms: map[string][]document{}}
-	d.addGroups(o)
-	d.openAPI = describedBy(o)
-	if before != nil && before.openAPI.equal(d.openAPI) {
-		for path, forms := range before.forms {
-			if strings.HasPrefix(path, "/openapi/") {
-				d.add(path, forms...)
-			}
-		}
-		d.parts = before.parts
-	} else {
-		d.addOpenAPI(&openapi.Builder{Catalogue: o.Catalogue, Vocabulary: o.Vocabulary, Release: o.Release, Version: o.Version.GitVersion, CBOR: o.CBOR}, d.openAPI.extensions, before)
+	d := &Documents{openAPI: describedBy(o)}
+	switch {
+	case before == nil || before.library.of.Value() != o.Catalogue.OfBuiltIn():
+		d.library = newLibrary(o)
+	case before.openAPI.equal(d.openAPI):
+		d.library, d.number = before.library, before.number
+	default:
+		d.library = before.library
 	}
-	d.add("/version", newDocument(mediaJSON, func() ([]byte, error) { return json.MarshalIndent(o.Version, "", "  ") }))
-	d.add("/", newJSON(func() (any, error) {
-		paths := slices.Collect(maps.Keys(d.forms))
+	if d.number == 0 {
+		d.number = d.library.numbers.Add(1)
+	}
+	d.forms = sync.OnceValue(func() map[string][]document { return d.documents(o) })
+	return d
+}
+
+// Library returns what these documents share with those before and after them.
+func (d *Documents) Library() *Library { return d.library }
+
+// documents returns the forms of all documents, by path.
+func (d *Documents) documents(o Options) map[string][]document {
+	forms := map[string][]document{}
+	addGroups(o, forms)
+	d.addOpenAPI(o, forms)
+	forms["/version"] = []document{newDocument(mediaJSON, func() ([]byte, error) { return json.MarshalIndent(o.Version, "", "  ") })}
+	forms["/"] = []document{newJSON(func() (any, error) {
+		paths := slices.Collect(maps.Keys(forms))
 		paths = slices.DeleteFunc(paths, func(p string) bool { return p == "/" || strings.HasPrefix(p, "/openapi/v3/") })
 		paths = append(paths, o.OtherPaths...)
 		slices.Sort(paths)
 		return metav1.RootPaths{Paths: paths}, nil
-	}))
-	return d
+	})}
+	return forms
+}
+
+// builder returns the builder of OpenAPI documents.
+func (o Options) builder() *openapi.Builder {
+	return &openapi.Builder{Catalogue: o.Catalogue, Vocabulary: o.Vocabulary, Release: o.Release, Version: o.Version.GitVersion, CBOR: o.CBOR}
 }
 
 // Version returns the document of /version for a release.
@@ -98,8 +116,6 @@ var emulationShown, _ = release.Of("1.33")
 
 func minor(r release.Release) string { return strconv.Itoa(r.Minor()) }
 
-func (d *Documents) add(path string, forms ...document) { d.forms[path] = forms }
-
 // described returns the forms of a document about groups and types.
 func (o Options) described(value func() message) []document {
 	forms := newNegotiated(o.Vocabulary.Protobuf, value)
@@ -111,7 +127,7 @@ func (o Options) described(value func() message) []document {
 
 // addGroups adds the documents about groups, versions and resource types. Those of /api
 // and /apis also have aggregated forms.
-func (d *Documents) addGroups(o Options) {
+func addGroups(o Options, forms map[string][]document) {
 	groups := merged(o.Catalogue, o.Extensions)
 	var core apiGroup
 	if i := slices.IndexFunc(groups, func(g apiGroup) bool { return g.name == "" }); i >= 0 {
@@ -119,26 +135,26 @@ func (d *Documents) addGroups(o Options) {
 	}
 	named := slices.DeleteFunc(slices.Clone(groups), func(g apiGroup) bool { return g.name == "" })
 	versions := o.described(func() message { return coreVersions(core) })
-	d.add("/api", append(versions, o.aggregated([]apiGroup{core})...)...)
+	forms["/api"] = append(versions, o.aggregated([]apiGroup{core})...)
 	list := o.described(func() message { return groupList(groups) })
-	d.add("/apis", append(list, o.aggregated(named)...)...)
+	forms["/apis"] = append(list, o.aggregated(named)...)
 	for _, g := range groups {
 		root := "/api"
 		if g.name != "" {
 			root = "/apis/" + g.name
-			d.add(root, o.described(func() message {
+			forms[root] = o.described(func() message {
 				described := group(g)
 				described.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
 				return &described
-			})...)
+			})
 		}
 		for _, v := range g.versions {
 			if v.extension != nil {
 				continue // serves its document itself
 			}
-			d.add(root+"/"+v.name, o.described(func() message {
+			forms[root+"/"+v.name] = o.described(func() message {
 				return resourceList(v.types[0].APIVersion(), v.types, o.Release)
-			})...)
+			})
 		}
 	}
 }
@@ -147,7 +163,7 @@ func (d *Documents) addGroups(o Options) {
 // (404) if there is none, MethodNotAllowed (405) for methods other than GET and HEAD,
 // NotAcceptable (406) if no form matches.
 func (d *Documents) Serve(w http.ResponseWriter, r *http.Request) error {
-	forms, ok := d.forms[clean(r.URL.Path)]
+	forms, ok := d.forms()[clean(r.URL.Path)]
 	if !ok {
 		return d.missing(w, r)
 	}
@@ -162,7 +178,7 @@ func (d *Documents) Serve(w http.ResponseWriter, r *http.Request) error {
 // others.
 func (d *Documents) missing(w http.ResponseWriter, r *http.Request) error {
 	parts := strings.SplitN(r.URL.Path, "/", 4)
-	if _, known := d.forms["/apis/"+parts[min(2, len(parts)-1)]]; !known && parts[1] != "api" {
+	if _, known := d.forms()["/apis/"+parts[min(2, len(parts)-1)]]; !known && parts[1] != "api" {
 		http.NotFound(w, r)
 		return nil
 	}

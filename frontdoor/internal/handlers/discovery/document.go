@@ -3,6 +3,7 @@ package discovery
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -11,7 +12,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 	"weak"
 
@@ -42,9 +42,8 @@ type document struct {
 	sentAs string
 	// legible documents are indented if the client requests it.
 	legible bool
-	body    func() (*body, error)
-	// generated reports whether body keeps the document, and not what it is generated from.
-	generated *atomic.Bool
+	// body returns the content, or the error of the context.
+	body func(context.Context) (*body, error)
 }
 
 // body is a document's bytes.
@@ -80,24 +79,55 @@ func (s *shared) get() (*[]byte, error) {
 
 // newDocument returns a document that make generates on first use.
 func newDocument(mediaType string, make func() ([]byte, error)) document {
-	generated := &atomic.Bool{}
-	return document{mediaType: mediaType, generated: generated, body: sync.OnceValues(func() (*body, error) {
+	made := sync.OnceValues(func() (*body, error) {
 		plain, err := make()
 		if err != nil {
 			return nil, err
 		}
-		var zipped bytes.Buffer
-		w := gzip.NewWriter(&zipped)
-		if _, err := w.Write(plain); err != nil {
-			return nil, err
-		}
-		if err := w.Close(); err != nil {
-			return nil, err
-		}
-		sum := sha256.Sum256(plain)
-		generated.Store(true)
-		return newBody(bytes.Clone(zipped.Bytes()), strings.ToUpper(hex.EncodeToString(sum[:])), len(plain)), nil
-	})}
+		return compressed(plain)
+	})
+	return document{mediaType: mediaType, body: func(context.Context) (*body, error) { return made() }}
+}
+
+// compressed returns a content.
+func compressed(plain []byte) (*body, error) {
+	return packed(func(to io.Writer) error {
+		_, err := to.Write(plain)
+		return err
+	})
+}
+
+// packed returns the content that write writes, compressed as it is written.
+func packed(write func(io.Writer) error) (*body, error) {
+	var zipped bytes.Buffer
+	w, sum, size := gzip.NewWriter(&zipped), sha256.New(), counter(0)
+	if err := write(io.MultiWriter(w, sum, &size)); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return newBody(bytes.Clone(zipped.Bytes()), textOf(sum.Sum(nil)), int(size)), nil
+}
+
+// counter counts the bytes that are written to it.
+type counter int
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}
+
+// textOf returns a hash as documents show it.
+func textOf(sum []byte) string { return strings.ToUpper(hex.EncodeToString(sum)) }
+
+// etag returns the document's hash.
+func (d document) etag() (string, error) {
+	b, err := d.body(context.Background())
+	if err != nil {
+		return "", err
+	}
+	return b.etag, nil
 }
 
 // newJSON returns a JSON document that is indented if the client requests it.
@@ -220,7 +250,7 @@ func serve(w http.ResponseWriter, r *http.Request, forms []document) error {
 	if err != nil {
 		return err
 	}
-	b, err := form.body()
+	b, err := form.body(r.Context())
 	if err != nil {
 		return err
 	}

@@ -1,14 +1,12 @@
 package discovery
 
 import (
+	"context"
 	"net/url"
 	"sync"
 
-	openapi_v2 "github.com/google/gnostic-models/openapiv2"
 	openapi_v3 "github.com/google/gnostic-models/openapiv3"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery/openapi"
 )
 
 // Media types of the OpenAPI documents in Protobuf. Clients still request them under
@@ -22,60 +20,49 @@ const (
 
 // addOpenAPI adds /openapi/v2 with all types, and /openapi/v3 with a document per group
 // version and for each path of discovery.
-func (d *Documents) addOpenAPI(b *openapi.Builder, extensions map[string]*OpenAPI, before *Documents) {
-	versions := map[string]document{}
-	add := func(name string, forms []document) {
-		versions[name] = forms[0]
-		d.add("/openapi/v3/"+name, forms...)
+func (d *Documents) addOpenAPI(o Options, forms map[string][]document) {
+	b, kept := o.builder(), d.library
+	versions := map[string]func() (string, error){}
+	add := func(name string, hash func() (string, error), of ...document) {
+		versions[name] = hash
+		forms["/openapi/v3/"+name] = of
 	}
-	one := &sync.Mutex{}
-	inForms := converter{protobufV3, protobufV3First, protobufOfV3, one}.forms
 	parts := b.Parts()
-	d.parts = parts
-	for name, x := range extensions {
+	for name, x := range d.openAPI.extensions {
 		delete(parts, name) // custom types, which the extension replaces
-		add(name, inForms(newDocument(mediaJSON, func() ([]byte, error) { return x.v3, nil })))
+		form := newDocument(mediaJSON, func() ([]byte, error) { return x.v3, nil })
+		add(name, form.etag, kept.inForms(form)...)
 	}
 	for name, part := range parts {
-		forms := before.formsOf(name, part)
-		if forms == nil {
-			forms = inForms(newDense(func() (any, error) { return b.V3(part), nil }))
+		some, only := part.Custom()
+		if !some {
+			add(name, kept.thirds[name][0].etag, kept.thirds[name]...)
+			continue
 		}
-		add(name, forms)
+		if !only { // a definition adds types to a built-in group version, which is rare
+			form := newDense(func() (any, error) { return b.V3(part), nil })
+			add(name, form.etag, kept.inForms(form)...)
+			continue
+		}
+		add(name, func() (string, error) { return kept.hash(part) }, kept.shelved(part, b)...)
 	}
-	d.add("/openapi/v3", newDense(func() (any, error) { return index(versions) }))
-	whole := newDense(func() (any, error) { return with(b.V2(parts), extensions), nil })
-	d.add("/openapi/v2", converter{protobufV2, protobufV2First, protobufOfV2, one}.forms(whole)...)
-}
-
-// formsOf returns the forms of the document of a part, if it is the same here and has been generated. One
-// that has not been generated would keep the whole catalogue that it was made for.
-func (d *Documents) formsOf(name string, part openapi.Part) []document {
-	if d == nil {
-		return nil
-	}
-	if known, ok := d.parts[name]; !ok || !known.SameAs(part) {
-		return nil
-	}
-	if forms := d.forms["/openapi/v3/"+name]; forms[0].generated.Load() {
-		return forms
-	}
-	return nil
+	forms["/openapi/v3"] = []document{newDense(func() (any, error) { return index(versions) })}
+	forms["/openapi/v2"] = kept.second.forms(d.number, types{b, kept.builder, parts, d.openAPI.extensions})
 }
 
 // index returns the document of /openapi/v3: the path of each group version's document,
 // with a hash of its content.
-func index(versions map[string]document) (any, error) {
+func index(versions map[string]func() (string, error)) (any, error) {
 	type reference struct {
 		ServerRelativeURL string `json:"serverRelativeURL"`
 	}
 	paths := map[string]reference{}
-	for name, form := range versions {
-		b, err := form.body()
+	for name, hash := range versions {
+		etag, err := hash()
 		if err != nil {
 			return nil, err
 		}
-		paths[name] = reference{"/openapi/v3/" + name + "?hash=" + url.QueryEscape(b.etag)}
+		paths[name] = reference{"/openapi/v3/" + name + "?hash=" + url.QueryEscape(etag)}
 	}
 	return map[string]any{"paths": paths}, nil
 }
@@ -88,11 +75,10 @@ type converter struct {
 	one *sync.Mutex
 }
 
-// forms returns the forms of an OpenAPI document: JSON, and Protobuf converted
-// from it, under both names of its media type.
-func (c converter) forms(form document) []document {
-	binary := newDocument(c.mediaType, func() ([]byte, error) {
-		b, err := form.body()
+// from returns the conversion of a document.
+func (c converter) from(form document) func() ([]byte, error) {
+	return func() ([]byte, error) {
+		b, err := form.body(context.Background())
 		if err != nil {
 			return nil, err
 		}
@@ -107,11 +93,14 @@ func (c converter) forms(form document) []document {
 			return nil, err
 		}
 		return proto.Marshal(message)
-	})
+	}
+}
+
+// forms returns the forms of an OpenAPI document: JSON, and Protobuf under both names of its media type.
+func (c converter) forms(form, binary document) []document {
 	same := binary
 	same.mediaType, same.sentAs = c.first, c.mediaType
 	return []document{form, binary, same}
 }
 
-func protobufOfV2(plain []byte) (proto.Message, error) { return openapi_v2.ParseDocument(plain) }
 func protobufOfV3(plain []byte) (proto.Message, error) { return openapi_v3.ParseDocument(plain) }

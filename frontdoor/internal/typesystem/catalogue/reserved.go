@@ -65,6 +65,9 @@ func (c *Catalogue) BuiltIn(group, plural string) bool {
 	return c.base().stored[resource.GroupResource{Group: group, Resource: plural}] != nil
 }
 
+// OfBuiltIn returns the catalogue of only the built-in types, which may be c.
+func (c *Catalogue) OfBuiltIn() *Catalogue { return c.base() }
+
 // base returns the catalogue of only the built-in types.
 func (c *Catalogue) base() *Catalogue {
 	if c.builtIn != nil {

@@ -1,6 +1,8 @@
 package openapi
 
 import (
+	"crypto/sha256"
+	"iter"
 	"slices"
 	"strings"
 
@@ -31,9 +33,32 @@ type Part struct {
 	describe       func(*document)
 }
 
-// SameAs reports whether the documents of both parts, which have the same path, are the same: types are
-// immutable, and other types do not change a document.
-func (p Part) SameAs(other Part) bool { return slices.Equal(p.types, other.types) }
+// Custom reports whether the part describes custom types, and whether it describes no others.
+func (p Part) Custom() (some, only bool) {
+	n := 0
+	for _, t := range p.types {
+		if t.Custom {
+			n++
+		}
+	}
+	return n > 0, n > 0 && n == len(p.types)
+}
+
+// Hash returns a hash of what the definitions of the custom types say, which is the same in every front door.
+// A document about these types alone is the same if the hash is, and the program.
+func (p Part) Hash() string {
+	all := sha256.New()
+	for _, t := range p.types {
+		all.Write(t.Origin[:])
+	}
+	return string(all.Sum(nil))
+}
+
+// OfCustom returns the part without built-in types.
+func (p Part) OfCustom() Part {
+	types := slices.DeleteFunc(slices.Clone(p.types), func(t *catalogue.Type) bool { return !t.Custom })
+	return Part{p.group, p.version, types, func(d *document) { d.groupVersion(types) }}
+}
 
 // Parts returns all parts, by the paths of their documents below /openapi/v3.
 func (b *Builder) Parts() map[string]Part {
@@ -68,8 +93,8 @@ func (d *document) groupVersion(types []*catalogue.Type) {
 }
 
 // V2 returns a document of version 2 about all given parts.
-func (b *Builder) V2(parts map[string]Part) *spec.Swagger {
-	d := &document{Builder: b, paths: map[string]spec.PathItem{}, found: spec.Definitions{}, withoutDefaults: true}
+func (b *Builder) V2(parts ...Part) *spec.Swagger {
+	d := b.second()
 	for _, part := range parts {
 		part.describe(d)
 	}
@@ -78,6 +103,20 @@ func (b *Builder) V2(parts map[string]Part) *spec.Swagger {
 		whole.Parameters = share(whole.Paths.Paths)
 	}
 	return whole
+}
+
+// Named returns a document of version 2 with some of the definitions that exist, and all to which they refer.
+func (b *Builder) Named(definitions iter.Seq[string]) *spec.Swagger {
+	d := b.second()
+	for name := range definitions {
+		d.add(name)
+	}
+	return reduce.Document(d.swagger())
+}
+
+// second returns an empty document of version 2.
+func (b *Builder) second() *document {
+	return &document{Builder: b, paths: map[string]spec.PathItem{}, found: spec.Definitions{}, withoutDefaults: true}
 }
 
 // V3 returns the document of a part.

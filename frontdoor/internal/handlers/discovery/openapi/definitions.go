@@ -51,7 +51,7 @@ func (d *document) add(name string) {
 	if _, done := d.found[name]; done {
 		return
 	}
-	schema := d.Catalogue.Definitions().Get(name)
+	schema := d.Catalogue.Definitions().Read(name)
 	if schema == nil {
 		return
 	}

@@ -38,6 +38,8 @@ func builder(t *testing.T, r release.Release, v vocabulary.Vocabulary) *openapi.
 	return &openapi.Builder{Catalogue: c, Vocabulary: v, Release: r, Version: "v" + r.Patch(), CBOR: true}
 }
 
+func all(parts map[string]openapi.Part) []openapi.Part { return slices.Collect(maps.Values(parts)) }
+
 func encoded(t *testing.T, document any) []byte {
 	t.Helper()
 	raw, err := json.Marshal(document)
@@ -55,7 +57,7 @@ func TestDocumentsAreWhole(t *testing.T) {
 			t.Run(r.String()+"/"+v.Name, func(t *testing.T) {
 				b := builder(t, r, v)
 				parts := b.Parts()
-				whole := encoded(t, b.V2(parts))
+				whole := encoded(t, b.V2(all(parts)...))
 				strict := v.Name == vocabulary.K8s().Name // parsing is slow
 				if strict {
 					if _, err := openapi_v2.ParseDocument(whole); err != nil {
@@ -171,7 +173,7 @@ func TestDefaults(t *testing.T) {
 	}
 	for _, r := range []release.Release{release.V121, release.V136} {
 		b := builder(t, r, vocabulary.K8s())
-		if raw := string(encoded(t, b.V2(b.Parts()).Definitions)); strings.Contains(raw, `"default":{}`) || strings.Contains(raw, `"default":"TCP"`) {
+		if raw := string(encoded(t, b.V2(all(b.Parts())...).Definitions)); strings.Contains(raw, `"default":{}`) || strings.Contains(raw, `"default":"TCP"`) {
 			t.Errorf("version 2 of %s has defaults", r)
 		}
 	}
@@ -181,7 +183,7 @@ func TestDefaults(t *testing.T) {
 // both versions.
 func TestClientsReadDocuments(t *testing.T) {
 	b := builder(t, release.V136, vocabulary.K8s())
-	v2, err := openapi_v2.ParseDocument(encoded(t, b.V2(b.Parts())))
+	v2, err := openapi_v2.ParseDocument(encoded(t, b.V2(all(b.Parts())...)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +303,7 @@ func TestSharedKinds(t *testing.T) {
 		t.Errorf("v3: %v", kinds)
 	}
 	b := builder(t, release.V136, vocabulary.K8s())
-	all, _ := b.V2(b.Parts()).Definitions[name].Extensions["x-kubernetes-group-version-kind"].([]any)
+	all, _ := b.V2(slices.Collect(maps.Values(b.Parts()))...).Definitions[name].Extensions["x-kubernetes-group-version-kind"].([]any)
 	if len(all) < 20 {
 		t.Errorf("v2: %v", all)
 	}
@@ -323,7 +325,7 @@ func TestSharedParameters(t *testing.T) {
 		release.V136: {"body", "dryRun", "fieldValidation"}, release.V121: {"body", "dryRun", "fieldManager", "fieldValidation"},
 	} {
 		b := builder(t, r, vocabulary.K8s())
-		document := b.V2(b.Parts())
+		document := b.V2(all(b.Parts())...)
 		if got := plain(document.Paths.Paths[path].Put.Parameters); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", r, got, want)
 		}

@@ -1,0 +1,156 @@
+package discovery
+
+import (
+	"context"
+	"io"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery/fragments"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery/openapi"
+)
+
+// second makes the documents of OpenAPI v2, each about all types, from fragments that generations share.
+type second struct {
+	json, binary newest
+	// mu is held while fragments are looked up or made.
+	mu sync.Mutex
+	// builtIn is about built-in types, and has these definitions. merged also has what extensions describe.
+	builtIn *fragments.Fragment
+	named   map[string]bool
+	merged  *fragments.Fragment
+	with    map[string]*OpenAPI
+	// custom are about custom types, by the hashes of parts.
+	custom map[string]*fragments.Fragment
+}
+
+// types are what a document of v2 describes.
+type types struct {
+	all, builtIn *openapi.Builder
+	parts        map[string]openapi.Part
+	extensions   map[string]*OpenAPI
+}
+
+// forms returns the forms of the document of a generation.
+func (s *second) forms(number uint64, of types) []document {
+	form := func(mediaType string, kept *newest, write func(fragments.Whole, io.Writer) error) document {
+		return document{mediaType: mediaType, body: func(ctx context.Context) (*body, error) {
+			return kept.get(ctx, number, func() (*body, error) {
+				whole, err := s.whole(of)
+				if err != nil {
+					return nil, err
+				}
+				return packed(func(to io.Writer) error { return write(whole, to) })
+			})
+		}}
+	}
+	plain := form(mediaJSON, &s.json, fragments.Whole.JSON)
+	binary := form(protobufV2, &s.binary, fragments.Whole.Protobuf)
+	return converter{protobufV2, protobufV2First, nil, nil}.forms(plain, binary)
+}
+
+// whole returns a document. It makes the fragments that there are not yet, and drops those that are not part of it.
+func (s *second) whole(of types) (fragments.Whole, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	base, err := s.base(of)
+	if err != nil {
+		return fragments.Whole{}, err
+	}
+	now := map[string]*fragments.Fragment{}
+	var missing []openapi.Part
+	for _, part := range of.parts {
+		if some, _ := part.Custom(); !some {
+			continue
+		}
+		hash := part.Hash()
+		if now[hash] = s.custom[hash]; now[hash] == nil {
+			missing = append(missing, part)
+		}
+	}
+	if err := s.make(of.all, missing, now); err != nil {
+		return fragments.Whole{}, err
+	}
+	s.custom = now
+	all := slices.Collect(maps.Values(now))
+	return fragments.Whole{Head: of.builtIn.V2(), Fragments: append([]*fragments.Fragment{base}, all...)}, nil
+}
+
+// make adds the fragments of parts to made. It leaves half of the processors to others.
+func (s *second) make(b *openapi.Builder, parts []openapi.Part, made map[string]*fragments.Fragment) error {
+	var adding sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(max(1, runtime.GOMAXPROCS(0)/2))
+	for _, part := range parts {
+		group.Go(func() error {
+			_, only := part.Custom()
+			f, err := fragments.New(b.V2(part.OfCustom()), fragments.Options{Together: only, Elsewhere: func(name string) bool { return s.named[name] }})
+			if err != nil {
+				return err
+			}
+			adding.Lock()
+			defer adding.Unlock()
+			made[part.Hash()] = f
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// base returns the fragment of built-in types and extensions.
+func (s *second) base(of types) (*fragments.Fragment, error) {
+	if s.builtIn == nil {
+		document := of.builtIn.V2(slices.Collect(maps.Values(of.builtIn.Parts()))...)
+		f, err := fragments.New(document, fragments.Options{})
+		if err != nil {
+			return nil, err
+		}
+		s.builtIn, s.named = f, map[string]bool{}
+		for name := range document.Definitions {
+			s.named[name] = true
+		}
+	}
+	if len(of.extensions) == 0 {
+		s.merged, s.with = nil, nil
+		return s.builtIn, nil
+	}
+	if s.merged != nil && maps.Equal(s.with, of.extensions) {
+		return s.merged, nil
+	}
+	document := of.builtIn.V2(slices.Collect(maps.Values(of.builtIn.Parts()))...)
+	same := of.also(document)
+	f, err := fragments.New(with(document, of.extensions), fragments.Options{})
+	if err == nil && !same { // else it depends on custom types
+		s.merged, s.with = f, of.extensions
+	}
+	return f, err
+}
+
+// also adds the definitions of custom types to a document whose names extensions use, too, and reports whether
+// there are any: one of the extension then gets another name.
+func (of types) also(document *spec.Swagger) (some bool) {
+	custom := of.all.Catalogue.Definitions()
+	names := func(yield func(string) bool) {
+		for _, x := range of.extensions {
+			if x.v2 == nil {
+				continue
+			}
+			for name := range x.v2.Definitions {
+				if _, known := document.Definitions[name]; !known && custom[name] != nil && !yield(name) {
+					return
+				}
+			}
+		}
+	}
+	for name, definition := range of.all.Named(names).Definitions {
+		if _, known := document.Definitions[name]; !known {
+			document.Definitions[name], some = definition, true
+		}
+	}
+	return some
+}
