@@ -7,6 +7,8 @@
 package typesystem
 
 import (
+	"sync"
+
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/features"
@@ -39,6 +41,9 @@ type Engine struct {
 	off       features.Fields
 	// heads is the prefix of the stored JSON of a type's objects.
 	heads map[*catalogue.Type][]byte
+	// builtIn is the engine of the built-in types; nil in that engine.
+	builtIn *Engine
+	lasting sync.Map // results of Lasting, by type
 }
 
 // Options configure an engine.
@@ -72,8 +77,33 @@ func (e *Engine) With(customTypes []crd.Definition) *Engine {
 	}
 	types := e.Types.With(surfaces...)
 	more := build(types, e.Schemas.With(types), e.functions, e.options)
-	more.CustomTypes, more.Expressions, more.off = customTypes, e.Expressions, e.off
+	more.CustomTypes, more.Expressions, more.off, more.builtIn = customTypes, e.Expressions, e.off, e
 	return more
+}
+
+// Lasting returns an engine for a request that lasts, like a watch, and only shows objects of a type. It knows no
+// other custom types: else each watch would hold all types as they were at its start, whatever has changed since.
+func (e *Engine) Lasting(t *catalogue.Type) *Engine {
+	switch {
+	case e.builtIn == nil:
+		return e
+	case !t.Custom:
+		return e.builtIn
+	}
+	if known, ok := e.lasting.Load(t); ok {
+		return known.(*Engine)
+	}
+	var definitions []string
+	for _, version := range t.Siblings {
+		definitions = append(definitions, version.Definition)
+	}
+	own := &Engine{Types: e.builtIn.Types, Schemas: e.Schemas.Only(definitions), Merge: e.builtIn.Merge, Versions: e.Versions, Expressions: e.Expressions,
+		options: e.options, functions: e.functions, off: e.off, heads: map[*catalogue.Type][]byte{}}
+	if head, ok := e.heads[t]; ok {
+		own.heads[t] = head
+	}
+	known, _ := e.lasting.LoadOrStore(t, own)
+	return known.(*Engine)
 }
 
 // WithoutReading sets the errors of definitions that cannot be read, by their names, which are those of their types, and

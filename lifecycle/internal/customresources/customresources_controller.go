@@ -55,10 +55,24 @@ func New(config Config) (*Controller, error) {
 		existing: worker.NewInformer(definitions, ""), queue: worker.NewQueue[string](Name, config.Log),
 		offers: offers{since: map[string]time.Time{}},
 	}
+	if err := c.existing.SetTransform(withoutSchemas); err != nil {
+		return nil, err
+	}
 	if err := c.followNames(); err != nil {
 		return nil, err
 	}
 	return c, c.queue.Follow(c.existing, (*unstructured.Unstructured).GetName)
+}
+
+// withoutSchemas removes from a definition what the controller does not read, which is nearly all of it. Definitions
+// that it writes are read again before.
+func withoutSchemas(definition any) (any, error) {
+	if d, ok := definition.(*unstructured.Unstructured); ok {
+		d.SetManagedFields(nil)
+		d.SetAnnotations(nil)
+		unstructured.RemoveNestedField(d.Object, "spec", "versions")
+	}
+	return definition, nil
 }
 
 // Run runs the controller until ctx ends.

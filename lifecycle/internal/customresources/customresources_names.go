@@ -87,7 +87,10 @@ func (c *Controller) offerNames(ctx context.Context, d *unstructured.Unstructure
 	if !c.offers.goesOn(d.GetName(), time.Now()) {
 		return nil
 	}
-	now, err := c.definitions.Update(ctx, d.DeepCopy(), metav1.UpdateOptions{})
+	now, err := c.definitions.Get(ctx, d.GetName(), metav1.GetOptions{})
+	if err == nil {
+		now, err = c.definitions.Update(ctx, now, metav1.UpdateOptions{})
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

@@ -70,6 +70,7 @@ func (h *Handlers) connect(w http.ResponseWriter, r *request.Request) error {
 		return err
 	}
 	to.options = o
+	r.Engine = r.Engine.Lasting(r.Type)
 	return h.open.serve(r, h.Lifetime, func(ctx context.Context) error {
 		if way.proxy {
 			return h.proxy(ctx, w, r, to)

@@ -81,15 +81,15 @@ func (s *second) whole(of types) (fragments.Whole, error) {
 	return fragments.Whole{Head: of.builtIn.V2(), Fragments: append([]*fragments.Fragment{base}, all...)}, nil
 }
 
-// make adds the fragments of parts to made. It leaves half of the processors to others.
+// make adds the fragments of parts to made. It leaves half of the processors to others, where there are several.
 func (s *second) make(b *openapi.Builder, parts []openapi.Part, made map[string]*fragments.Fragment) error {
 	var adding sync.Mutex
 	var group errgroup.Group
-	group.SetLimit(max(1, runtime.GOMAXPROCS(0)/2))
+	group.SetLimit(max(2, runtime.GOMAXPROCS(0)/2))
 	for _, part := range parts {
 		group.Go(func() error {
 			_, only := part.Custom()
-			f, err := fragments.New(b.V2(part.OfCustom()), fragments.Options{Together: only, Elsewhere: func(name string) bool { return s.named[name] }})
+			f, err := fragments.New(b.V2Without(s.named, part.OfCustom()), only)
 			if err != nil {
 				return err
 			}
@@ -106,7 +106,7 @@ func (s *second) make(b *openapi.Builder, parts []openapi.Part, made map[string]
 func (s *second) base(of types) (*fragments.Fragment, error) {
 	if s.builtIn == nil {
 		document := of.builtIn.V2(slices.Collect(maps.Values(of.builtIn.Parts()))...)
-		f, err := fragments.New(document, fragments.Options{})
+		f, err := fragments.New(document, false)
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +124,7 @@ func (s *second) base(of types) (*fragments.Fragment, error) {
 	}
 	document := of.builtIn.V2(slices.Collect(maps.Values(of.builtIn.Parts()))...)
 	same := of.also(document)
-	f, err := fragments.New(with(document, of.extensions), fragments.Options{})
+	f, err := fragments.New(with(document, of.extensions), false)
 	if err == nil && !same { // else it depends on custom types
 		s.merged, s.with = f, of.extensions
 	}

@@ -57,6 +57,7 @@ func (h *Handlers) Watch(w http.ResponseWriter, r *request.Request) error {
 	if o.Selector, err = watchSelector(r, &o); err != nil {
 		return err
 	}
+	r.Engine = r.Engine.Lasting(r.Type)
 	own, err := declaredFields(r, o.FieldSelector)
 	if err != nil {
 		return err

@@ -46,6 +46,23 @@ func (e *Engine) With(types Types) *Engine {
 	return more
 }
 
+// Only returns an engine with some definitions of custom types, and those of all built-in types.
+func (e *Engine) Only(definitions []string) *Engine {
+	own := catalogue.Definitions{}
+	for _, name := range definitions {
+		own[name] = e.definitions[name]
+	}
+	less := &Engine{definitions: own, vocabulary: e.vocabulary, release: e.release, builtIn: e.base(), customTypes: &customTypes{nodes: map[string]customRoot{}}}
+	e.customTypes.mu.Lock()
+	defer e.customTypes.mu.Unlock()
+	for name := range own {
+		if root, ok := e.customTypes.nodes[name]; ok {
+			less.customTypes.nodes[name] = root
+		}
+	}
+	return less
+}
+
 // base returns the engine of the built-in types.
 func (e *Engine) base() *Engine {
 	if e.builtIn != nil {

@@ -33,42 +33,22 @@ type Fragment struct {
 	binary func() ([sections]text, error)
 }
 
-// Options say what a fragment has.
-type Options struct {
-	// Elsewhere reports whether another fragment of the same documents has a definition; nil for none.
-	Elsewhere func(definition string) bool
-	// Together is set if no path of another fragment is between two of this one in the order of all.
-	Together bool
-}
-
-// New encodes a document as a fragment. Its errors are those of the libraries.
-func New(document *spec.Swagger, o Options) (*Fragment, error) {
+// New encodes a document as a fragment. Together is set if no path of another fragment is between two of this one in the
+// order of all. Errors are those of the libraries.
+func New(document *spec.Swagger, together bool) (*Fragment, error) {
 	f := &Fragment{}
 	var err error
-	if f.json[paths], err = encoded(document.Paths.Paths, o.Together); err != nil {
+	if f.json[paths], err = encoded(document.Paths.Paths, together); err != nil {
 		return nil, err
 	}
-	own := document.Definitions
-	if o.Elsewhere != nil {
-		own = maps.Clone(own)
-		maps.DeleteFunc(own, func(name string, _ spec.Schema) bool { return o.Elsewhere(name) })
-	}
-	if f.json[definitions], err = encoded(own, false); err != nil {
+	if f.json[definitions], err = encoded(document.Definitions, false); err != nil {
 		return nil, err
 	}
 	if f.json[parameters], err = encoded(document.Parameters, false); err != nil {
 		return nil, err
 	}
-	f.binary = sync.OnceValues(func() ([sections]text, error) { return f.toProtobuf(o.Together) })
+	f.binary = sync.OnceValues(func() ([sections]text, error) { return f.toProtobuf(together) })
 	return f, nil
-}
-
-// Bytes returns the number of bytes that the fragment holds, about.
-func (f *Fragment) Bytes() (sum int64) {
-	for _, t := range f.json {
-		sum += int64(len(t.zipped))
-	}
-	return sum
 }
 
 // encoded returns the members of an object in JSON, in the order of their names; together, as one item.

@@ -22,7 +22,7 @@ type item struct {
 
 // compressors are idle. One takes a megabyte.
 var compressors = sync.Pool{New: func() any {
-	w, _ := flate.NewWriter(nil, flate.DefaultCompression) // the level is valid
+	w, _ := flate.NewWriter(nil, flate.BestSpeed) // the level is valid
 	return w
 }}
 

@@ -93,8 +93,12 @@ func (d *document) groupVersion(types []*catalogue.Type) {
 }
 
 // V2 returns a document of version 2 about all given parts.
-func (b *Builder) V2(parts ...Part) *spec.Swagger {
+func (b *Builder) V2(parts ...Part) *spec.Swagger { return b.V2Without(nil, parts...) }
+
+// V2Without is V2 without the definitions that another document has, with all to which they refer; nil for none.
+func (b *Builder) V2Without(elsewhere map[string]bool, parts ...Part) *spec.Swagger {
 	d := b.second()
+	d.elsewhere = elsewhere
 	for _, part := range parts {
 		part.describe(d)
 	}
@@ -140,6 +144,7 @@ type document struct {
 	// group and version are those of the kinds that schemas name, beside the core v1; empty
 	// for all.
 	group, version string
+	elsewhere map[string]bool // definitions that are in another document
 	// withoutDefaults removes the defaults of fields, which documents of version 2 lack.
 	withoutDefaults bool
 }

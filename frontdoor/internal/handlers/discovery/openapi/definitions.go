@@ -48,7 +48,7 @@ func (d *document) named(name string) *spec.Schema {
 }
 
 func (d *document) add(name string) {
-	if _, done := d.found[name]; done {
+	if _, done := d.found[name]; done || d.elsewhere[name] {
 		return
 	}
 	schema := d.Catalogue.Definitions().Read(name)
