@@ -4,11 +4,9 @@ import (
 	"context"
 	"io"
 	"maps"
-	"runtime"
 	"slices"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery/fragments"
@@ -81,25 +79,20 @@ func (s *second) whole(of types) (fragments.Whole, error) {
 	return fragments.Whole{Head: of.builtIn.V2(), Fragments: append([]*fragments.Fragment{base}, all...)}, nil
 }
 
-// make adds the fragments of parts to made. It leaves half of the processors to others, where there are several.
+// make adds the fragments of parts to made.
 func (s *second) make(b *openapi.Builder, parts []openapi.Part, made map[string]*fragments.Fragment) error {
 	var adding sync.Mutex
-	var group errgroup.Group
-	group.SetLimit(max(2, runtime.GOMAXPROCS(0)/2))
-	for _, part := range parts {
-		group.Go(func() error {
-			_, only := part.Custom()
-			f, err := fragments.New(b.V2Without(s.named, part.OfCustom()), only)
-			if err != nil {
-				return err
-			}
-			adding.Lock()
-			defer adding.Unlock()
-			made[part.Hash()] = f
-			return nil
-		})
-	}
-	return group.Wait()
+	return fragments.Each(len(parts), func(i int) error {
+		_, only := parts[i].Custom()
+		f, err := fragments.New(b.V2Without(s.named, parts[i].OfCustom()), only)
+		if err != nil {
+			return err
+		}
+		adding.Lock()
+		defer adding.Unlock()
+		made[parts[i].Hash()] = f
+		return nil
+	})
 }
 
 // base returns the fragment of built-in types and extensions.

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"sync"
 
-	openapi_v2 "github.com/google/gnostic-models/openapiv2"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -76,7 +75,7 @@ func (f *Fragment) toProtobuf(together bool) (all [sections]text, err error) {
 	if err := (Whole{Head: &spec.Swagger{SwaggerProps: spec.SwaggerProps{Swagger: "2.0", Info: &spec.Info{InfoProps: spec.InfoProps{Title: "a", Version: "1"}}}}, Fragments: []*Fragment{f}}).JSON(&plain); err != nil {
 		return all, err
 	}
-	document, err := openapi_v2.ParseDocument(plain.Bytes())
+	document, err := parse(plain.Bytes())
 	if err != nil {
 		return all, err
 	}

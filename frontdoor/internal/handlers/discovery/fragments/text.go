@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"compress/flate"
 	"io"
+	"runtime"
 	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // text is a compressed section: items in the order of their names.
@@ -18,6 +21,17 @@ type text struct {
 type item struct {
 	name       string
 	start, end int
+}
+
+// Each calls of for each of n fragments, for several at a time, until there is an error. It leaves half of the processors
+// to others, where there are many.
+func Each(n int, of func(i int) error) error {
+	var group errgroup.Group
+	group.SetLimit(max(2, runtime.GOMAXPROCS(0)/2))
+	for i := range n {
+		group.Go(func() error { return of(i) })
+	}
+	return group.Wait()
 }
 
 // compressors are idle. One takes a megabyte.

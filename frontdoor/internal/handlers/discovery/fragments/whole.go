@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 
-	openapi_v2 "github.com/google/gnostic-models/openapiv2"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -79,7 +78,7 @@ func (w Whole) Protobuf(to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	document, err := openapi_v2.ParseDocument(plain)
+	document, err := parse(plain)
 	if err != nil {
 		return err
 	}
@@ -99,12 +98,15 @@ func (w Whole) Protobuf(to io.Writer) error {
 		}
 		before += n
 	}
+	if err := Each(len(w.Fragments), func(i int) error {
+		_, err := w.Fragments[i].binary()
+		return err
+	}); err != nil {
+		return err
+	}
 	binary := make(map[*Fragment]*[sections]text, len(w.Fragments))
 	for _, f := range w.Fragments {
-		texts, err := f.binary()
-		if err != nil {
-			return err
-		}
+		texts, _ := f.binary() // as above
 		binary[f] = &texts
 	}
 	all := writer{to: to}
