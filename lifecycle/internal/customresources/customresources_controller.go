@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -52,7 +53,7 @@ func New(config Config) (*Controller, error) {
 	definitions := config.Client.Resource(schema.GroupVersionResource{Group: config.Vocabulary.Group("apiextensions."), Version: "v1", Resource: "customresourcedefinitions"})
 	c := &Controller{
 		Config: config, finalizer: config.Vocabulary.DefinitionFinalizer(), definitions: definitions,
-		existing: worker.NewInformer(definitions, ""), queue: worker.NewQueue[string](Name, config.Log),
+		existing: worker.NewInformer(inPages{definitions}, ""), queue: worker.NewQueue[string](Name, config.Log),
 		offers: offers{since: map[string]time.Time{}},
 	}
 	if err := c.existing.SetTransform(withoutSchemas); err != nil {
@@ -62,6 +63,33 @@ func New(config Config) (*Controller, error) {
 		return nil, err
 	}
 	return c, c.queue.Follow(c.existing, (*unstructured.Unstructured).GetName)
+}
+
+// inPages lists definitions page by page, each without its schemas: all of them at once would take many times what the
+// controller keeps.
+type inPages struct{ dynamic.ResourceInterface }
+
+// definitionsPerPage is the size of these pages.
+const definitionsPerPage = 100
+
+// List implements dynamic.ResourceInterface.
+func (p inPages) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	options.Limit, options.ResourceVersion, options.ResourceVersionMatch = definitionsPerPage, "", ""
+	var all []unstructured.Unstructured
+	for {
+		page, err := p.ResourceInterface.List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			_, _ = withoutSchemas(&page.Items[i]) // cannot fail
+		}
+		all = append(all, page.Items...)
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			page.Items = all
+			return page, nil
+		}
+	}
 }
 
 // withoutSchemas removes from a definition what the controller does not read, which is nearly all of it. Definitions

@@ -21,10 +21,14 @@ import (
 // are *metav1.PartialObjectMetadata with names, uid, resourceVersion, owners,
 // finalizers and deletion time only. Following every object of every type has to be
 // cheap, so client-go does not decode them: that takes three passes and builds a tree
-// of managedFields.
+// of managedFields. Few of them list or start a watch at a time.
 func (s *Source) Follow(t *Type) cache.ListerWatcher {
 	return worker.ListThenWatch(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			if err := s.begin(ctx); err != nil {
+				return nil, err
+			}
+			defer s.end()
 			result := s.metadataOf(t, options).Do(ctx)
 			if err := result.Error(); err != nil {
 				return nil, err // Raw would lose information, such as that a page has expired
@@ -36,6 +40,10 @@ func (s *Source) Follow(t *Type) cache.ListerWatcher {
 			return decodeList(body)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			if err := s.begin(ctx); err != nil {
+				return nil, err
+			}
+			defer s.end() // the response has started
 			options.Watch = true
 			body, err := s.metadataOf(t, options).Stream(ctx)
 			if err != nil {
@@ -46,6 +54,18 @@ func (s *Source) Follow(t *Type) cache.ListerWatcher {
 		},
 	})
 }
+
+// begin waits until few other lists and starts of watches are under way.
+func (s *Source) begin(ctx context.Context) error {
+	select {
+	case s.waiting <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *Source) end() { <-s.waiting }
 
 // metadataOf returns the request for a type's objects in all namespaces.
 func (s *Source) metadataOf(t *Type, options metav1.ListOptions) *rest.Request {

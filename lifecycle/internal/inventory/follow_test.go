@@ -1,9 +1,14 @@
 package inventory
 
 import (
+	"context"
+	"encoding/pem"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -117,4 +122,59 @@ func TestFollowStops(t *testing.T) {
 	for range w.ResultChan() { // it may still report the end
 	}
 	<-ended
+}
+
+// TestFewConnections: the reflectors of many types, which all start at once, share few connections.
+func TestFewConnections(t *testing.T) {
+	const types = 200
+	var connections atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if !r.URL.Query().Has("watch") {
+			fmt.Fprint(w, `{"metadata":{"resourceVersion":"9"},"items":[]}`)
+			return
+		}
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	server.EnableHTTP2 = true
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	source, err := NewSource(&rest.Config{Host: server.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: certificate}}, vocabulary.Platform())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var started, ended sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	defer ended.Wait()
+	defer cancel()
+	for i := range types {
+		of := cache.ToListerWatcherWithContext(source.Follow(&Type{GroupVersionResource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: fmt.Sprint("widgets", i)}}))
+		started.Add(1)
+		ended.Go(func() {
+			defer started.Done()
+			if _, err := of.ListWithContext(ctx, metav1.ListOptions{}); err != nil {
+				t.Error(err)
+			}
+			w, err := of.WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: "9"})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			ended.Go(func() {
+				<-ctx.Done()
+				w.Stop()
+			})
+		})
+	}
+	started.Wait()
+	if n := connections.Load(); n > atOnce {
+		t.Errorf("%d watches have %d connections, want at most %d", types, n, atOnce)
+	}
 }

@@ -61,7 +61,13 @@ type Source struct {
 	accept, metadata string
 	// events is the group that serves the core group's events as well.
 	events string
+	// waiting has a value for each list and each start of a watch that is under way.
+	waiting chan struct{}
 }
+
+// atOnce is how many lists and starts of watches are under way at a time. Each might open a connection: with thousands of
+// types, a process that starts, or whose API was away, would otherwise use all its descriptors.
+const atOnce = 8
 
 // NewSource returns a source. It sends no request before the first Read.
 func NewSource(config *rest.Config, names vocabulary.Vocabulary) (*Source, error) {
@@ -75,7 +81,7 @@ func NewSource(config *rest.Config, names vocabulary.Vocabulary) (*Source, error
 	}
 	group := names.Group("apidiscovery.")
 	accept := fmt.Sprintf("application/json;g=%s;v=v2;as=APIGroupDiscoveryList", group)
-	return &Source{client: client.RESTClient(), objects: objects, accept: accept, metadata: partial(names), events: names.Group("events.")}, nil
+	return &Source{client: client.RESTClient(), objects: objects, accept: accept, metadata: partial(names), events: names.Group("events."), waiting: make(chan struct{}, atOnce)}, nil
 }
 
 // Read performs discovery, with two requests.
