@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/big"
@@ -76,11 +75,16 @@ func (h *home) makeCertificates(hosts []string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(
-		h.keep(leaf{servingCert, servingKey, servers, "portico", hosts, x509.ExtKeyUsageServerAuth}),
-		h.keep(leaf{proxyCert, proxyKey, proxies, proxyName, nil, x509.ExtKeyUsageClientAuth}),
-		h.keep(leaf{admissionCert, admissionKey, admissions, admissionName, []string{admissionName}, x509.ExtKeyUsageClientAuth}),
-	)
+	for _, l := range []leaf{
+		{servingCert, servingKey, servers, "portico", hosts, x509.ExtKeyUsageServerAuth},
+		{proxyCert, proxyKey, proxies, proxyName, nil, x509.ExtKeyUsageClientAuth},
+		{admissionCert, admissionKey, admissions, admissionName, []string{admissionName}, x509.ExtKeyUsageClientAuth},
+	} {
+		if err := h.keep(l); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // keep makes a certificate and its key if they are missing, and replaces the certificate if

@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 
 	"github.com/portico-platform/portico/services/kit/run"
 )
@@ -49,6 +50,11 @@ func start(_ context.Context, n *run.Node) error {
 	if err != nil {
 		return err
 	}
+	lock, err := h.lock()
+	if err != nil {
+		return err
+	}
+	n.OnStop(func(context.Context) { _ = lock.Close() }) // which ends with the process at the latest
 	h.noSync, _ = n.Flags.GetBool("unsafe-no-fsync") // a flag of the embedded etcd
 	if err := h.checkVocabulary(n.Vocabulary.Name); err != nil {
 		return err
@@ -88,6 +94,21 @@ func open(dir string) (*home, error) {
 		}
 	}
 	return &home{dir: dir}, nil
+}
+
+// lockFile is locked by the process that uses the folder. It stays when that ends.
+const lockFile = "lock"
+
+// lock locks the folder before anything in it is read or changed: it returns an error if another process uses it.
+func (h *home) lock() (*fileutil.LockedFile, error) {
+	lock, err := fileutil.TryLockFile(h.path(lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if errors.Is(err, fileutil.ErrLocked) {
+		return nil, fmt.Errorf("data directory %s is in use by another process", h.dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("locking the data directory: %w", err)
+	}
+	return lock, nil
 }
 
 func (h *home) path(name string) string { return filepath.Join(h.dir, filepath.FromSlash(name)) }

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,6 +105,30 @@ func TestLaterStartsKeepTheFiles(t *testing.T) {
 		if first[name] != content {
 			t.Errorf("%s was changed by the second start", name)
 		}
+	}
+}
+
+// TestSecondInstanceChangesNothing: a second instance on a folder leaves all files as they are, and says why it ends.
+func TestSecondInstanceChangesNothing(t *testing.T) {
+	dir := t.TempDir()
+	first, err := run.Start(t.Context(), run.App{Name: "test", Services: []run.Service{Service(), neighbour(&pflag.FlagSet{})}}, []string{"--data-dir=" + dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := contents(t, dir)
+	_, err = startHome(t, dir, "--secure-port=7443")
+	if want := "home: data directory " + dir + " is in use by another process"; err == nil || err.Error() != want {
+		t.Errorf("the second instance: %v, want %s", err, want)
+	}
+	if !maps.Equal(contents(t, dir), before) {
+		t.Error("the second instance has changed files of the first")
+	}
+	first.Stop()
+	if _, err := startHome(t, dir, "--secure-port=7443"); err != nil {
+		t.Errorf("after the first has ended: %v", err)
+	}
+	if maps.Equal(contents(t, dir), before) {
+		t.Error("client configurations do not have the new port")
 	}
 }
 
