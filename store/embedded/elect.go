@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"expvar"
+	"fmt"
 	"sync"
 	"time"
 
@@ -19,11 +20,20 @@ const electPause = time.Millisecond
 // raft only of the member that was started last in a process.
 var starting = sync.OnceValue(func() *sync.Mutex { return &sync.Mutex{} })
 
-// startElected starts a member and returns when it leads, has stopped, or ctx ends.
-func startElected(ctx context.Context, c *embed.Config) (*embed.Etcd, error) {
+// startElected starts a member and returns when it leads, has stopped, or ctx ends. etcd panics where it cannot write its
+// files, as on a full disk: that is an error like others, of a process that has not started.
+func startElected(ctx context.Context, c *embed.Config) (member *embed.Etcd, err error) {
 	starting().Lock()
 	defer starting().Unlock()
-	member, err := embed.StartEtcd(c)
+	defer func() {
+		if p := recover(); p != nil {
+			member, err = nil, fmt.Errorf("%v", p)
+			if cause, ok := p.(error); ok {
+				err = cause
+			}
+		}
+	}()
+	member, err = embed.StartEtcd(c)
 	if err == nil {
 		elect(ctx, member.Server)
 	}

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 
 	"go.uber.org/zap"
@@ -16,7 +17,20 @@ const storageVersion = "failed to update storage version"
 // debug level, because a single member without listeners logs some in normal operation. It
 // drops all other messages.
 func newLogger(log *slog.Logger) *zap.Logger {
-	return zap.New(&core{log: log})
+	return zap.New(&core{log: log}, zap.WithPanicHook(panicked{}))
+}
+
+// panicked panics with the error of a message and not only with its text.
+type panicked struct{}
+
+// OnWrite implements zapcore.CheckWriteHook.
+func (panicked) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
+	for _, f := range fields {
+		if err, ok := f.Interface.(error); ok {
+			panic(fmt.Errorf("%s: %w", e.Message, err))
+		}
+	}
+	panic(e.Message)
 }
 
 // core is a zap core that writes to slog.
