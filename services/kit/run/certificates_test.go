@@ -94,3 +94,40 @@ func TestCertificates(t *testing.T) {
 		running.Stop()
 	}
 }
+
+// TestExpiredAtTheStart: an expired certificate is an error line before any service starts, since some wait for others that
+// refuse it.
+func TestExpiredAtTheStart(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "serving.crt")
+	issueUntil(t, file, time.Now().Add(-time.Hour))
+	stderr, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := os.Stderr
+	os.Stderr = stderr
+	t.Cleanup(func() {
+		os.Stderr = before
+		stderr.Close()
+	})
+	var logged []byte
+	service := run.Service{
+		Name: "certified",
+		Flags: func(fs *pflag.FlagSet) {
+			fs.String("tls-cert-file", "", "certificate")
+			expiry.Flags(fs, expiry.Own, "tls-cert-file")
+		},
+		Start: func(context.Context, *run.Node) error {
+			logged, err = os.ReadFile(stderr.Name())
+			return err
+		},
+	}
+	running := start(t, app(service), "--tls-cert-file="+file)
+	running.Stop()
+	if text := string(logged); !strings.Contains(text, "ERROR test: a certificate has expired file="+file) {
+		t.Errorf("before the start of the first service the log is %q", text)
+	}
+	if all, err := os.ReadFile(stderr.Name()); err != nil || strings.Count(string(all), "has expired") != 1 {
+		t.Errorf("the log is %q, %v", all, err)
+	}
+}

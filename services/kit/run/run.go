@@ -160,6 +160,8 @@ func Start(ctx context.Context, app App, args []string) (*Running, error) {
 			s.Prepare(r.node(s))
 		}
 	}
+	r.process.expiry.AddFlags(r.base.Flags)
+	r.process.expiry.WarnOfExpired() // before a service waits in vain for others that refuse the certificate
 	for _, s := range app.Services {
 		if err := r.start(ctx, s); err != nil {
 			r.Stop()

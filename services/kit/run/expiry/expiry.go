@@ -151,9 +151,7 @@ func (w *Watch) Warn() {
 		case c.err != nil:
 			w.say(c, "unreadable", func() { w.log.Warn("a certificate cannot be read", "file", c.source.Name, "error", c.err) })
 		case left <= 0:
-			w.say(c, "expired", func() {
-				w.log.Error("a certificate has expired", "file", c.source.Name, "kind", c.source.Kind, "at", c.end.UTC())
-			})
+			w.sayExpired(c)
 		case left < min(warnWithin, c.life/warnShare):
 			w.say(c, "ending", func() {
 				w.log.Warn("a certificate expires soon: renew it", "file", c.source.Name, "kind", c.source.Kind, "at", c.end.UTC(), "left", left.Round(time.Minute).String())
@@ -162,6 +160,24 @@ func (w *Watch) Warn() {
 			w.say(c, "", func() {})
 		}
 	}
+}
+
+// WarnOfExpired logs what has expired. Files that cannot be read are those that a start creates, or fails without.
+func (w *Watch) WarnOfExpired() {
+	for _, c := range w.certificates() {
+		if c.err == nil && !c.end.After(w.now()) {
+			w.sayExpired(c)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.read = time.Time{} // the start may replace the files
+}
+
+func (w *Watch) sayExpired(c certificate) {
+	w.say(c, "expired", func() {
+		w.log.Error("a certificate has expired", "file", c.source.Name, "kind", c.source.Kind, "at", c.end.UTC())
+	})
 }
 
 // say logs unless the same was logged not long ago.
