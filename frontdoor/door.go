@@ -176,6 +176,7 @@ func (c *config) newDoor(ctx context.Context, n *run.Node, parts *prepared.Parts
 		requestTimeout: c.requestTimeout, goawayChance: c.goawayChance, browsers: headers, console: pages, gates: n.Gates,
 		relearned: make(chan struct{}, 1)}
 	d.learn(parts.Engine, 0)
+	n.Memory.Add("openapi-documents", d.types.Load().documents.Library())
 	codec := wire.New(wire.Config{Vocabulary: n.Vocabulary, Release: n.Release, CBOR: d.gates.On(featuregate.CBOR)})
 	d.codec = codec
 	n.Memory.Add("encoded-objects", codec)

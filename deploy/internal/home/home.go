@@ -55,7 +55,7 @@ func start(_ context.Context, n *run.Node) error {
 		return err
 	}
 	n.OnStop(func(context.Context) { _ = lock.Close() }) // which ends with the process at the latest
-	h.noSync, _ = n.Flags.GetBool("unsafe-no-fsync") // a flag of the embedded etcd
+	h.noSync, _ = n.Flags.GetBool("unsafe-no-fsync")     // a flag of the embedded etcd
 	if err := h.checkVocabulary(n.Vocabulary.Name); err != nil {
 		return err
 	}

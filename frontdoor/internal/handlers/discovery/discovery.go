@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,9 +49,9 @@ type Options struct {
 type Documents struct {
 	// forms are made when one of them is requested.
 	forms func() map[string][]document
-	// openAPI is what the OpenAPI documents describe, and number is the same if that is.
+	// openAPI is what the OpenAPI documents describe, in a generation.
 	openAPI described
-	number  uint64
+	generation
 	library *Library
 }
 
@@ -60,15 +61,12 @@ func New(o Options) *Documents {
 	o.Before = nil // the documents hold their options until they are generated, and must not hold all generations
 	d := &Documents{openAPI: describedBy(o)}
 	switch {
-	case before == nil || before.library.of.Value() != o.Catalogue.OfBuiltIn():
-		d.library = newLibrary(o)
+	case before == nil || before.library.builder.Catalogue != o.Catalogue.OfBuiltIn():
+		d.library, d.generation = newLibrary(o), generation{1, time.Now()}
 	case before.openAPI.equal(d.openAPI):
-		d.library, d.number = before.library, before.number
+		d.library, d.generation = before.library, before.generation
 	default:
-		d.library = before.library
-	}
-	if d.number == 0 {
-		d.number = d.library.numbers.Add(1)
+		d.library, d.generation = before.library, generation{before.number + 1, time.Now()}
 	}
 	d.forms = sync.OnceValue(func() map[string][]document { return d.documents(o) })
 	return d

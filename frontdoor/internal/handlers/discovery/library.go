@@ -5,11 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"sync"
-	"sync/atomic"
-	"weak"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery/openapi"
-	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
 )
 
@@ -17,9 +14,7 @@ import (
 // nothing for other types: the documents of built-in types, those of custom types that were requested last,
 // and the fragments of /openapi/v2. All of it depends on what is stored now, never on the number of changes.
 type Library struct {
-	of      weak.Pointer[catalogue.Catalogue] // of the built-in types
-	builder *openapi.Builder                  // of the built-in types
-	numbers atomic.Uint64
+	builder *openapi.Builder // of the built-in types
 	// thirds are the documents of OpenAPI v3 about built-in types, by their paths below /openapi/v3.
 	thirds map[string][]document
 	third  converter
@@ -32,7 +27,7 @@ type Library struct {
 
 func newLibrary(o Options) *Library {
 	o.Catalogue = o.Catalogue.OfBuiltIn()
-	l := &Library{of: weak.Make(o.Catalogue), builder: o.builder(), thirds: map[string][]document{}, Shelf: newShelf(),
+	l := &Library{builder: o.builder(), thirds: map[string][]document{}, Shelf: newShelf(),
 		third: converter{protobufV3, protobufV3First, protobufOfV3, &sync.Mutex{}}}
 	for name, part := range l.builder.Parts() {
 		l.thirds[name] = l.inForms(newDense(func() (any, error) { return l.builder.V3(part), nil }))

@@ -7,11 +7,23 @@ import (
 	"time"
 )
 
-// patience is how long a request waits for a document that is being made while there is an earlier complete one.
-const patience = 75 * time.Millisecond
+const (
+	// patience is how long a request waits, while types change, for a document that is being made and of which there is
+	// an earlier complete one.
+	patience = 75 * time.Millisecond
+	// quiet is how long types have not changed when a request waits for as long as it takes.
+	quiet = time.Second
+)
+
+// generation is what documents describe: later ones have larger numbers.
+type generation struct {
+	number uint64
+	since  time.Time
+}
 
 // newest is a document that takes long to make. It is made by one goroutine at a time, whichever number of requests
-// there is. A request gets the document of the current generation, or after its patience the latest complete one.
+// there is. A request gets the document of the current generation; while types change, after its patience, the latest
+// complete one.
 type newest struct {
 	mu     sync.Mutex
 	done   *body // nil before the first is complete
@@ -25,23 +37,23 @@ type making struct {
 	err  error
 }
 
-// get returns the document, of the generation of a number or a later one if it is complete in time. of makes it: it is
-// called again for each generation that is requested. The error is that of of or of ctx.
-func (n *newest) get(ctx context.Context, number uint64, of func() (*body, error)) (*body, error) {
+// get returns the document, of a generation or a later one if it is complete in time. of makes it. The error is that of
+// of or of ctx.
+func (n *newest) get(ctx context.Context, g generation, of func() (*body, error)) (*body, error) {
 	var late <-chan time.Time
 	for {
 		n.mu.Lock()
 		done := n.done
-		if done != nil && n.number >= number {
+		if done != nil && n.number >= g.number {
 			n.mu.Unlock()
 			return done, nil
 		}
 		now := n.making
 		if now == nil {
-			now = n.begin(number, of)
+			now = n.begin(g.number, of)
 		}
 		n.mu.Unlock()
-		if done != nil && late == nil {
+		if done != nil && late == nil && time.Since(g.since) < quiet {
 			timer := time.NewTimer(patience)
 			defer timer.Stop()
 			late = timer.C

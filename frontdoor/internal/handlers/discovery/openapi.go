@@ -47,7 +47,7 @@ func (d *Documents) addOpenAPI(o Options, forms map[string][]document) {
 		add(name, func() (string, error) { return kept.hash(part) }, kept.shelved(part, b)...)
 	}
 	forms["/openapi/v3"] = []document{newDense(func() (any, error) { return index(versions) })}
-	forms["/openapi/v2"] = kept.second.forms(d.number, types{b, kept.builder, parts, d.openAPI.extensions})
+	forms["/openapi/v2"] = kept.second.forms(d.generation, types{b, kept.builder, parts, d.openAPI.extensions})
 }
 
 // index returns the document of /openapi/v3: the path of each group version's document,

@@ -35,10 +35,10 @@ type types struct {
 }
 
 // forms returns the forms of the document of a generation.
-func (s *second) forms(number uint64, of types) []document {
+func (s *second) forms(g generation, of types) []document {
 	form := func(mediaType string, kept *newest, write func(fragments.Whole, io.Writer) error) document {
 		return document{mediaType: mediaType, body: func(ctx context.Context) (*body, error) {
-			return kept.get(ctx, number, func() (*body, error) {
+			return kept.get(ctx, g, func() (*body, error) {
 				whole, err := s.whole(of)
 				if err != nil {
 					return nil, err

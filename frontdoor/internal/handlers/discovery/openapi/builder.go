@@ -144,7 +144,7 @@ type document struct {
 	// group and version are those of the kinds that schemas name, beside the core v1; empty
 	// for all.
 	group, version string
-	elsewhere map[string]bool // definitions that are in another document
+	elsewhere      map[string]bool // definitions that are in another document
 	// withoutDefaults removes the defaults of fields, which documents of version 2 lack.
 	withoutDefaults bool
 }

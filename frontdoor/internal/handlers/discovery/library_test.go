@@ -1,0 +1,241 @@
+package discovery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/services/release"
+	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/services/vocabulary"
+)
+
+// definitions are custom types whose schemas count how often they are made, which a document does.
+type definitions struct {
+	builtIn *catalogue.Catalogue
+	made    map[string]int // by group
+	mu      sync.Mutex
+}
+
+func newDefinitions(t *testing.T) *definitions {
+	t.Helper()
+	builtIn, err := catalogue.New(catalogue.Options{Vocabulary: vocabulary.K8s(), Release: release.V136})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &definitions{builtIn: builtIn, made: map[string]int{}}
+}
+
+// surface returns a type of a group. Its schema has a description.
+func (d *definitions) surface(group, description string) catalogue.Surface {
+	thing := &catalogue.Type{Group: group, Version: "v1", Resource: "things", Singular: "thing", Kind: "Thing", Namespaced: true, Custom: true,
+		Verbs: []string{"get", "list"}, Key: resource.GroupResource{Group: group, Resource: "things", Custom: true}}
+	thing.Stored = thing
+	copy(thing.Origin[:], group+description)
+	made := catalogue.Lazy(group, "v1", "Thing", func() *spec.Schema {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.made[group]++
+		s := &spec.Schema{}
+		s.Type, s.Description = spec.StringOrArray{"object"}, description
+		return s
+	})
+	thing.Describe(group+".v1.Thing", made)
+	return catalogue.Surface{Types: []*catalogue.Type{thing}, Definitions: catalogue.Definitions{thing.Definition: made}}
+}
+
+// publish returns the documents that replace others.
+func (d *definitions) publish(before *Documents, surfaces ...catalogue.Surface) *Documents {
+	return New(Options{Catalogue: d.builtIn.With(surfaces...), Vocabulary: vocabulary.K8s(), Release: release.V136, Version: Version(release.V136), Before: before})
+}
+
+// take returns how often schemas were made since the last call, by group.
+func (d *definitions) take() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	text := fmt.Sprint(d.made)
+	d.made = map[string]int{}
+	return text
+}
+
+func ask(t *testing.T, d *Documents, path, accept string) *httptest.ResponseRecorder {
+	t.Helper()
+	r, w := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
+	r.Header.Set("Accept", accept)
+	if err := d.Serve(w, r); err != nil || w.Code != http.StatusOK {
+		t.Fatalf("%s: %d, %v", path, w.Code, err)
+	}
+	return w
+}
+
+// TestBuilds counts what each request makes: the index makes no document about custom types, a document is made
+// once, and after a change of one definition what describes it alone.
+func TestBuilds(t *testing.T) {
+	d := newDefinitions(t)
+	a, b := d.surface("a.example.com", "first"), d.surface("b.example.com", "first")
+	documents := d.publish(nil, a, b)
+	made := func(path, accept, want string) *httptest.ResponseRecorder {
+		t.Helper()
+		w := ask(t, documents, path, accept)
+		if got := d.take(); got != want {
+			t.Errorf("%s made %s, want %s", path, got, want)
+		}
+		return w
+	}
+	const none = "map[]"
+	index := made("/openapi/v3", "", none).Body.String()
+	made("/openapi/v3/apis/a.example.com/v1", "", "map[a.example.com:1]")
+	made("/openapi/v3/apis/a.example.com/v1", "", none)
+	made("/openapi/v3/apis/a.example.com/v1", protobufV3, none)
+	made("/openapi/v2", "", "map[a.example.com:1 b.example.com:1]")
+	made("/openapi/v2", protobufV2, none)
+
+	documents = d.publish(documents, a, d.surface("b.example.com", "second"))
+	if made("/openapi/v3", "", none).Body.String() == index {
+		t.Error("the index is the same after a change")
+	}
+	made("/openapi/v3/apis/a.example.com/v1", "", none)
+	for !strings.Contains(ask(t, documents, "/openapi/v2", protobufV2First).Body.String(), "second") { // the earlier one, first
+	}
+	if got := d.take(); got != "map[b.example.com:1]" {
+		t.Errorf("a change made %s", got)
+	}
+	if n := len(documents.library.second.custom); n != 2 {
+		t.Errorf("%d fragments are kept", n)
+	}
+}
+
+// TestHashes: the hash of a document about custom types is the same in another front door, changes with what a definition
+// says, and is that of the path under which the document never expires.
+func TestHashes(t *testing.T) {
+	hash := func(d *Documents) string {
+		t.Helper()
+		var index struct {
+			Paths map[string]struct{ ServerRelativeURL string }
+		}
+		if err := json.Unmarshal(ask(t, d, "/openapi/v3", "").Body.Bytes(), &index); err != nil {
+			t.Fatal(err)
+		}
+		return index.Paths["apis/a.example.com/v1"].ServerRelativeURL
+	}
+	one, other := newDefinitions(t), newDefinitions(t)
+	d := one.publish(nil, one.surface("a.example.com", "first"))
+	first := hash(d)
+	if second := hash(other.publish(nil, other.surface("b.example.com", "a"), other.surface("a.example.com", "first"))); second != first {
+		t.Errorf("another front door has %s, not %s", second, first)
+	}
+	if w := ask(t, d, first, ""); !strings.Contains(w.Header().Get("Cache-Control"), "immutable") || !strings.Contains(first, strings.Trim(w.Header().Get("Etag"), `"`)) {
+		t.Errorf("%s has the headers %v", first, w.Header())
+	}
+	d = one.publish(d, one.surface("a.example.com", "second"))
+	if second := hash(d); second == first {
+		t.Errorf("a changed definition has the hash of before, %s", second)
+	}
+	if w := ask(t, d, first, ""); w.Header().Get("Cache-Control") != "" || !strings.Contains(w.Body.String(), "second") {
+		t.Errorf("the former path has the headers %v", w.Header())
+	}
+}
+
+// TestShelf: the shelf keeps what was requested last, within its bound.
+func TestShelf(t *testing.T) {
+	s, made := newShelf(), 0
+	get := func(key string) {
+		t.Helper()
+		b, err := s.get(key, func() (*body, error) {
+			made++
+			return &body{zipped: make([]byte, 10*shelfEntry), etag: key}, nil
+		})
+		if err != nil || b.etag != key {
+			t.Fatalf("%v, %v", b, err)
+		}
+	}
+	s.Bound(25 * shelfEntry)
+	for _, key := range []string{"a", "b", "a", "c", "a", "b"} { // c pushes b out
+		get(key)
+	}
+	if made != 4 || s.Bytes() != 22*shelfEntry {
+		t.Errorf("%d were made, %d bytes are kept", made, s.Bytes())
+	}
+	if s.Bound(0); s.Bytes() != 0 || s.kept.Len() != 0 {
+		t.Errorf("%d bytes are kept beyond the bound", s.Bytes())
+	}
+	failure := errors.New("no document")
+	s.Bound(1 << 20)
+	for range 2 {
+		if _, err := s.get("d", func() (*body, error) { made++; return nil, failure }); !errors.Is(err, failure) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if made != 6 || s.kept.Len() != 0 {
+		t.Errorf("a failure is kept: %d were made", made)
+	}
+}
+
+// TestNewest: requests share one goroutine that makes a document. While types change they get the latest complete one
+// after their patience; once they are quiet, the current one.
+func TestNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n newest
+		made := 0
+		takes := func(d time.Duration, etag string) func() (*body, error) {
+			return func() (*body, error) {
+				time.Sleep(d)
+				made++
+				return &body{etag: etag}, nil
+			}
+		}
+		get := func(g generation, of func() (*body, error)) string {
+			b, err := n.get(t.Context(), g, of)
+			if err != nil {
+				t.Error(err)
+				return ""
+			}
+			return b.etag
+		}
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				if got := get(generation{1, time.Now()}, takes(10*time.Second, "one")); got != "one" {
+					t.Errorf("the first is %s", got)
+				}
+			})
+		}
+		all.Wait()
+		second := generation{2, time.Now()}
+		began := time.Now()
+		if got := get(second, takes(10*time.Second, "two")); got != "one" || time.Since(began) != patience {
+			t.Errorf("while it is made: %s after %v", got, time.Since(began))
+		}
+		time.Sleep(quiet)
+		if got := get(second, takes(time.Hour, "another")); got != "two" || made != 2 {
+			t.Errorf("once types are quiet: %s, %d were made", got, made)
+		}
+		third := generation{3, time.Now()}
+		if got := get(third, takes(patience/2, "three")); got != "three" {
+			t.Errorf("one that is complete in time: %s", got)
+		}
+		if _, err := n.get(t.Context(), generation{4, time.Now().Add(-quiet)}, func() (*body, error) { panic("a document") }); err == nil {
+			t.Error("a panic is no error")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := n.get(ctx, generation{4, time.Now().Add(-quiet)}, takes(time.Hour, "four")); !errors.Is(err, context.Canceled) {
+			t.Errorf("without its client: %v", err)
+		}
+		time.Sleep(2 * time.Hour)
+		if got := get(generation{4, time.Now()}, takes(0, "five")); got != "four" {
+			t.Errorf("what was made for a client that left: %s", got)
+		}
+	})
+}
