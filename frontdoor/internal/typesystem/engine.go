@@ -43,7 +43,7 @@ type Engine struct {
 	heads map[*catalogue.Type][]byte
 	// builtIn is the engine of the built-in types; nil in that engine.
 	builtIn *Engine
-	lasting sync.Map // results of Lasting, by type
+	lasting *sync.Map // results of Lasting, by type; nil in that engine, too
 }
 
 // Options configure an engine.
@@ -77,7 +77,7 @@ func (e *Engine) With(customTypes []crd.Definition) *Engine {
 	}
 	types := e.Types.With(surfaces...)
 	more := build(types, e.Schemas.With(types), e.functions, e.options)
-	more.CustomTypes, more.Expressions, more.off, more.builtIn = customTypes, e.Expressions, e.off, e
+	more.CustomTypes, more.Expressions, more.off, more.builtIn, more.lasting = customTypes, e.Expressions, e.off, e, &sync.Map{}
 	return more
 }
 

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
@@ -112,6 +114,35 @@ func TestBuilds(t *testing.T) {
 		t.Errorf("a change made %s", got)
 	}
 	if n := len(documents.library.second.custom); n != 2 {
+		t.Errorf("%d fragments are kept", n)
+	}
+}
+
+// TestChangesAreForgotten: however often a definition has changed, nothing of former generations is kept.
+func TestChangesAreForgotten(t *testing.T) {
+	d := newDefinitions(t)
+	a := d.surface("a.example.com", "first")
+	var now *Documents
+	var before []weak.Pointer[Documents]
+	var catalogues []weak.Pointer[catalogue.Catalogue]
+	for i := range 5 {
+		text := fmt.Sprint("change ", i)
+		now = d.publish(now, a, d.surface("b.example.com", text))
+		before, catalogues = append(before, weak.Make(now)), append(catalogues, weak.Make(now.openAPI.catalogue))
+		ask(t, now, "/openapi/v3", "")
+		for _, group := range []string{"a.example.com", "b.example.com"} {
+			ask(t, now, "/openapi/v3/apis/"+group+"/v1", protobufV3)
+		}
+		for !strings.Contains(ask(t, now, "/openapi/v2", protobufV2).Body.String(), text) {
+		}
+	}
+	runtime.GC()
+	for i := range before[:4] {
+		if before[i].Value() != nil || catalogues[i].Value() != nil {
+			t.Errorf("generation %d is kept: documents %v, types %v", i, before[i].Value() != nil, catalogues[i].Value() != nil)
+		}
+	}
+	if n := len(now.library.second.custom); n != 2 {
 		t.Errorf("%d fragments are kept", n)
 	}
 }
