@@ -39,6 +39,7 @@ type settings struct {
 	markdown bool
 
 	pods, creates  int
+	definitions    int
 	watchers, rate int
 	duration       time.Duration
 	idlePeriod     time.Duration
@@ -67,6 +68,7 @@ func main() {
 	flag.BoolVar(&s.markdown, "markdown", false, "write the report in Markdown")
 	flag.IntVar(&s.pods, "pods", 10000, "number of pods to get, list and watch")
 	flag.IntVar(&s.creates, "creates", 3000, "number of objects that each measurement of creates makes")
+	flag.IntVar(&s.definitions, "definitions", 200, "number of CustomResourceDefinitions that documents describe")
 	flag.IntVar(&s.watchers, "watchers", 1000, "number of watchers of the changes")
 	flag.IntVar(&s.rate, "rate", 100, "number of changes per second to watch")
 	flag.DurationVar(&s.duration, "duration", 5*time.Second, "duration of measurements without a fixed number of operations")
