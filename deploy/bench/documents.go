@@ -12,13 +12,15 @@ import (
 
 	"github.com/portico-platform/portico/deploy/internal/load"
 	"github.com/portico-platform/portico/deploy/internal/load/wire"
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // The paths of definitions and of documents about all types.
-const (
-	customDefinitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	documentsIndex    = "/openapi/v3"
-	wholeDocument     = "/openapi/v2"
+const documentsIndex, wholeDocument = "/openapi/v3", "/openapi/v2"
+
+var (
+	definitionsVersion = vocabulary.K8s().Group("apiextensions.") + "/v1"
+	customDefinitions  = "/apis/" + definitionsVersion + "/customresourcedefinitions"
 )
 
 // changedDefinitions is how often a definition changes in a measurement of documents, and definitionFields how many
@@ -88,7 +90,7 @@ func definition(i int) ([]byte, error) {
 		return map[string]any{"name": name, "served": true, "storage": name == "v1", "schema": schema}
 	}
 	group := fmt.Sprintf("g%d.example.com", i)
-	return json.Marshal(map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "things." + group},
+	return json.Marshal(map[string]any{"apiVersion": definitionsVersion, "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "things." + group},
 		"spec": map[string]any{"group": group, "scope": "Namespaced", "names": map[string]any{"plural": "things", "kind": "Thing"}, "versions": []any{version("v1"), version("v1beta1")}}})
 }
 

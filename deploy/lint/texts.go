@@ -48,6 +48,8 @@ func ownTexts() map[string]string {
 		"frontdoor/internal/handlers/connect/log.go":                    "the error of a node, of which only maxLogError is read",
 		"frontdoor/internal/handlers/console/oidc.go":                   "a form of the console, within maxExchange",
 		"frontdoor/internal/handlers/discovery/document.go":             "a document of this process, and headers within ledger.Header",
+		"frontdoor/internal/handlers/discovery/fragments/node.go":       "a document of this process, in which those of extensions were weighed when they were read",
+		"frontdoor/internal/handlers/discovery/fragments/text.go":       "what this process has compressed",
 		"frontdoor/internal/handlers/operations/peers/wire.go":          "answers of other front doors, within maxAnswer and maxQuestion",
 		"frontdoor/internal/http/audit/body.go":                         "a body of at most MaxBody",
 		"frontdoor/internal/typesystem/catalogue/published/document.go": "data of the program",

@@ -161,7 +161,7 @@ func Start(ctx context.Context, app App, args []string) (*Running, error) {
 		}
 	}
 	r.process.expiry.AddFlags(r.base.Flags)
-	r.process.expiry.WarnOfExpired() // before a service waits in vain for others that refuse the certificate
+	r.process.expiry.WarnOfExpired() // before a service waits for others, which refuse the certificate
 	for _, s := range app.Services {
 		if err := r.start(ctx, s); err != nil {
 			r.Stop()

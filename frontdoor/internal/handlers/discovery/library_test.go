@@ -221,7 +221,7 @@ func TestNewest(t *testing.T) {
 		made := 0
 		takes := func(d time.Duration, etag string) func() (*body, error) {
 			return func() (*body, error) {
-				time.Sleep(d)
+				<-time.After(d)
 				made++
 				return &body{etag: etag}, nil
 			}
@@ -248,7 +248,7 @@ func TestNewest(t *testing.T) {
 		if got := get(second, takes(10*time.Second, "two")); got != "one" || time.Since(began) != patience {
 			t.Errorf("while it is made: %s after %v", got, time.Since(began))
 		}
-		time.Sleep(quiet)
+		<-time.After(quiet)
 		if got := get(second, takes(time.Hour, "another")); got != "two" || made != 2 {
 			t.Errorf("once types are quiet: %s, %d were made", got, made)
 		}
@@ -264,7 +264,7 @@ func TestNewest(t *testing.T) {
 		if _, err := n.get(ctx, generation{4, time.Now().Add(-quiet)}, takes(time.Hour, "four")); !errors.Is(err, context.Canceled) {
 			t.Errorf("without its client: %v", err)
 		}
-		time.Sleep(2 * time.Hour)
+		<-time.After(2 * time.Hour)
 		if got := get(generation{4, time.Now()}, takes(0, "five")); got != "four" {
 			t.Errorf("what was made for a client that left: %s", got)
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
-// specimen is a definition with everything that documents about custom types can show. X- stands for the prefix of
-// extensions.
+// specimen is a definition with everything that documents about custom types can show. X- is
+// replaced by the prefix of extensions.
 const specimen = `{"apiVersion": "apiextensions/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "specimens.example.com", "uid": "a"},
 "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "specimens", "singular": "specimen", "kind": "Specimen", "listKind": "SpecimenList"},
 "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}},
