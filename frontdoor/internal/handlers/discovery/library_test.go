@@ -81,6 +81,13 @@ func ask(t *testing.T, d *Documents, path, accept string) *httptest.ResponseReco
 	return w
 }
 
+// fragmentsOf returns how many fragments of custom types are kept.
+func fragmentsOf(d *Documents) int {
+	d.library.second.mu.Lock()
+	defer d.library.second.mu.Unlock()
+	return len(d.library.second.custom)
+}
+
 // TestBuilds counts what each request makes: the index makes no document about custom types, a document is made
 // once, and after a change of one definition what describes it alone.
 func TestBuilds(t *testing.T) {
@@ -113,7 +120,7 @@ func TestBuilds(t *testing.T) {
 	if got := d.take(); got != "map[b.example.com:1]" {
 		t.Errorf("a change made %s", got)
 	}
-	if n := len(documents.library.second.custom); n != 2 {
+	if n := fragmentsOf(documents); n != 2 {
 		t.Errorf("%d fragments are kept", n)
 	}
 }
@@ -142,8 +149,50 @@ func TestChangesAreForgotten(t *testing.T) {
 			t.Errorf("generation %d is kept: documents %v, types %v", i, before[i].Value() != nil, catalogues[i].Value() != nil)
 		}
 	}
-	if n := len(now.library.second.custom); n != 2 {
+	if n := fragmentsOf(now); n != 2 {
 		t.Errorf("%d fragments are kept", n)
+	}
+}
+
+// TestExtensionsBesideDefinitions: a definition of an extension with the name of one of a custom type gets another name, and
+// all is as before once the extension is gone.
+func TestExtensionsBesideDefinitions(t *testing.T) {
+	d := newDefinitions(t)
+	a := d.surface("a.example.com", "of the definition")
+	parsed, err := ParseOpenAPI("x.example.com", "v1", []byte(`{"swagger":"2.0","info":{"title":"x","version":"1"},
+		"paths":{"/apis/x.example.com/v1/things":{"get":{"responses":{"200":{"description":"OK","schema":{"$ref":"#/definitions/a.example.com.v1.Thing"}}}}}},
+		"definitions":{"a.example.com.v1.Thing":{"description":"of the extension","type":"object"}}}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := d.publish(nil, a)
+	alone := ask(t, one, "/openapi/v2", "").Body.String()
+	two := New(Options{Catalogue: one.openAPI.catalogue, Vocabulary: vocabulary.K8s(), Release: release.V136, Version: Version(release.V136), Before: one,
+		Extensions: []Extension{{Group: "x.example.com", Version: "v1", OpenAPI: parsed}}})
+	merged := ask(t, two, "/openapi/v2", "").Body.String()
+	for merged == alone {
+		merged = ask(t, two, "/openapi/v2", "").Body.String()
+	}
+	var document struct {
+		Paths       map[string]any
+		Definitions map[string]struct{ Description string }
+	}
+	if err := json.Unmarshal([]byte(merged), &document); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"a.example.com.v1.Thing": "of the definition", "a.example.com.v1.Thing_v2": "of the extension"} {
+		if got := document.Definitions[name].Description; got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if document.Paths["/apis/x.example.com/v1/things"] == nil || document.Paths["/apis/a.example.com/v1/namespaces/{namespace}/things"] == nil {
+		t.Error("paths are missing")
+	}
+	three := d.publish(two, a)
+	for again := merged; again != alone; {
+		if again = ask(t, three, "/openapi/v2", "").Body.String(); again != merged && again != alone {
+			t.Fatal("the document differs from that before the extension")
+		}
 	}
 }
 
