@@ -10,7 +10,7 @@ import (
 const (
 	// patience is how long a request waits, while types change, for a document that is being made and of which there is
 	// an earlier complete one.
-	patience = 75 * time.Millisecond
+	patience = 50 * time.Millisecond
 	// quiet is how long types have not changed when a request waits for as long as it takes.
 	quiet = time.Second
 )

@@ -82,6 +82,11 @@ type Setting struct {
 // it returns an error only if no type can be made of the definition.
 func Compile(object map[string]any, in Setting) (Definition, error) {
 	object = asV1(object, in.Vocabulary)
+	whole := tree.Child(object, "spec")
+	object, err := withoutSchemas(object)
+	if err != nil {
+		return Definition{}, err
+	}
 	s, status := tree.Child(object, "spec"), tree.Child(object, "status")
 	names := namesOf(tree.Child(s, "names")).completed()
 	accepted := namesOf(tree.Child(status, "acceptedNames"))
@@ -98,8 +103,7 @@ func Compile(object map[string]any, in Setting) (Definition, error) {
 	if err := d.checkNames(); err != nil {
 		return Definition{}, err
 	}
-	var err error
-	if d.shape, err = shapeOf(s); err != nil {
+	if d.shape, err = shapeOf(whole); err != nil {
 		return Definition{}, err
 	}
 	d.since = in.Revision
@@ -108,12 +112,37 @@ func Compile(object map[string]any, in Setting) (Definition, error) {
 	}
 	c := compiler{schemas: schemas{in.Vocabulary, s["preserveUnknownFields"] == true}, definition: &d, going: meta["deletionTimestamp"] != nil,
 		namespaced: tree.Text(s, "scope") == "Namespaced",
-		webhook:    converter(tree.Child(s, "conversion"), in), versions: children(s, "versions")}
+		webhook:    converter(tree.Child(s, "conversion"), in), versions: children(s, "versions"), whole: children(whole, "versions")}
 	c.later = isLater(in.Types)
 	if d.since != in.Revision {
 		c.before = in.Before
 	}
 	return d, c.types()
+}
+
+// withoutSchemas returns a copy of what the types of a definition have besides their schemas. Parts of a decoded object
+// refer to its whole text, which they would keep in memory.
+func withoutSchemas(object map[string]any) (map[string]any, error) {
+	meta, s := map[string]any{}, maps.Clone(tree.Child(object, "spec"))
+	for _, name := range []string{"name", "uid", "deletionTimestamp"} {
+		if value, ok := tree.Child(object, "metadata")[name]; ok {
+			meta[name] = value
+		}
+	}
+	var versions []any
+	for _, version := range children(s, "versions") {
+		version = maps.Clone(version)
+		delete(version, "schema")
+		versions = append(versions, version)
+	}
+	if s != nil {
+		s["versions"] = versions
+	}
+	text, err := tree.Encode(map[string]any{"metadata": meta, "spec": s, "status": tree.Child(object, "status")})
+	if err != nil {
+		return nil, fmt.Errorf("the definition %q: %w", tree.Text(meta, "name"), err)
+	}
+	return tree.Decode(text)
 }
 
 // shapeOf returns hashes of the parts of a spec that decide about the fields of objects, by version.
@@ -150,11 +179,11 @@ func (c *compiler) types() error {
 	d.Definitions = catalogue.Definitions{}
 	siblings := map[string]*catalogue.Type{}
 	var stored *catalogue.Type
-	for _, version := range c.versions {
+	for i, version := range c.versions {
 		if len(validation.IsDNS1035Label(tree.Text(version, "name"))) > 0 {
 			return fmt.Errorf("the definition %q has a version %q", d.Name, tree.Text(version, "name"))
 		}
-		t, err := c.compile(version)
+		t, err := c.compile(version, tree.Child(tree.Child(c.whole[i], "schema"), "openAPIV3Schema"))
 		if err != nil {
 			return err
 		}
@@ -212,13 +241,14 @@ type compiler struct {
 	namespaced bool
 	going      bool                // the definition is being deleted
 	webhook    catalogue.Converter // nil for none
-	versions   []map[string]any
-	before     *Definition // the previous compilation, if it has the same schemas
-	later      bool        // the release has validation rules and selectable fields
+	versions   []map[string]any    // without their schemas
+	whole      []map[string]any    // the same with them
+	before     *Definition         // the previous compilation, if it has the same schemas
+	later      bool                // the release has validation rules and selectable fields
 }
 
-// compile returns the type of one version.
-func (c *compiler) compile(version map[string]any) (*catalogue.Type, error) {
+// compile returns the type of one version with a schema.
+func (c *compiler) compile(version, schema map[string]any) (*catalogue.Type, error) {
 	d := c.definition
 	t := &catalogue.Type{
 		Group: d.Group, Version: tree.Text(version, "name"), Resource: d.Names.Plural, Singular: d.Names.Singular,
@@ -241,10 +271,10 @@ func (c *compiler) compile(version map[string]any) (*catalogue.Type, error) {
 			t.Deprecation.Warning = t.APIVersion() + " " + t.Kind + " is deprecated" + c.replacement(t)
 		}
 	}
-	if err := c.addSchemas(t, tree.Child(tree.Child(version, "schema"), "openAPIV3Schema")); err != nil {
+	if err := c.addSchemas(t, schema); err != nil {
 		return nil, err
 	}
-	said, err := tree.Encode(map[string]any{"group": d.Group, "names": d.Names.object(), "namespaced": c.namespaced, "going": c.going, "keepAll": c.keepAll, "version": version})
+	said, err := tree.Encode(map[string]any{"group": d.Group, "names": d.Names.object(), "namespaced": c.namespaced, "going": c.going, "keepAll": c.keepAll, "version": version, "schema": schema})
 	t.Origin = sha256.Sum256(said)
 	return t, err
 }
