@@ -153,7 +153,7 @@ func shapeOf(spec map[string]any) (map[string][sha256.Size]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the schema of version %q: %w", tree.Text(version, "name"), err)
 		}
-		shape[tree.Text(version, "name")] = sha256.Sum256(text)
+		shape[strings.Clone(tree.Text(version, "name"))] = sha256.Sum256(text) // not a part of the whole text
 	}
 	return shape, nil
 }
