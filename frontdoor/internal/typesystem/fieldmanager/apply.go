@@ -68,6 +68,7 @@ func (e *Engine) applyFully(r PatchRequest, live, config map[string]any) (map[st
 		for _, h := range later {
 			h.PutBack(object)
 		}
+		keepEmptied(object, config, othersOf(before, r.Type.APIVersion()))
 	}
 	o.fields = fields
 	e.syncLastApplied(r, object, config)
