@@ -79,7 +79,21 @@ func (c *chain) validateEarly(ctx context.Context, r *review.Review, response se
 func validated(response services.AdmissionResponse, r *review.Review) services.AdmissionResponse {
 	notes := r.Notes()
 	response.Warnings, response.AuditAnnotations, response.Timings, response.Validated = notes.Warnings, notes.AuditAnnotations, notes.Timings, true
+	response.Charge = r.Charged()
 	return response
+}
+
+// Refund implements services.AdmissionRefunds.
+func (c *chain) Refund(ctx context.Context, charge []byte) error {
+	for _, p := range c.plugins {
+		if p.Refund == nil {
+			continue
+		}
+		if err := p.Refund(ctx, charge); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // needsFinal reports whether a plugin validates the object with its managedFields, which a
@@ -176,4 +190,7 @@ func choose(table []plugin.Plugin, c choice) ([]plugin.Plugin, error) {
 // ReviewsTrees implements services.AdmissionOfTrees.
 func (c *chain) ReviewsTrees() {}
 
-var _ services.AdmissionOfTrees = (*chain)(nil)
+var (
+	_ services.AdmissionOfTrees = (*chain)(nil)
+	_ services.AdmissionRefunds = (*chain)(nil)
+)

@@ -20,6 +20,14 @@ type Admission interface {
 	Validate(ctx context.Context, r AdmissionRequest) (AdmissionResponse, error)
 }
 
+// AdmissionRefunds is an optional interface of an Admission that charges quotas for what it admits.
+type AdmissionRefunds interface {
+	// Refund gives back the Charge of a response whose object is not stored and never will be. The caller
+	// calls it once, and not if the outcome of its write is unknown. If it fails, or is not called, the
+	// charge stays until usage is counted again.
+	Refund(ctx context.Context, charge []byte) error
+}
+
 // AdmissionOfTrees is an Admission in the process of its caller. Its requests may have a Tree.
 type AdmissionOfTrees interface {
 	Admission
@@ -137,6 +145,9 @@ type AdmissionResponse struct {
 	// Validated means that Mutate has validated the object, or Object if it is set: Validate must not
 	// be called for it.
 	Validated bool
+	// Charge is what quotas have been charged by Validate, or by Mutate with AndValidate, for AdmissionRefunds; nil
+	// for nothing. Only the admission that returns it reads it.
+	Charge []byte
 	// Unconcerned is set by Mutate, for a request with Remembers, if neither a plugin nor a webhook handles
 	// requests of the same operation, group, version, resource, subresource and scope (with or without a
 	// namespace), for any object. They need no review until a webhook configuration changes after this

@@ -30,6 +30,17 @@ func (s admissionServer) Validate(ctx context.Context, m *pb.AdmissionRequest) (
 	return admissionAnswer(s.impl.Validate(ctx, admissionRequestIn(m)))
 }
 
+func (s admissionServer) Refund(ctx context.Context, m *pb.RefundRequest) (*pb.RefundResponse, error) {
+	refunds, ok := s.impl.(services.AdmissionRefunds)
+	if !ok {
+		return nil, status.Error(codes.Unimplemented, "the service charges nothing")
+	}
+	if err := refunds.Refund(ctx, m.GetCharge()); err != nil {
+		return nil, errorOut(err)
+	}
+	return &pb.RefundResponse{}, nil
+}
+
 func (s admissionServer) Review(stream grpc.BidiStreamingServer[pb.ReviewInput, pb.ReviewOutput]) error {
 	return serveReview(s.impl, stream)
 }
@@ -63,6 +74,15 @@ func (c admissionClient) Validate(ctx context.Context, r services.AdmissionReque
 		return services.AdmissionResponse{}, faultf("admission: validating changed the object")
 	}
 	return admissionResponseIn(m)
+}
+
+// Refund implements services.AdmissionRefunds.
+func (c admissionClient) Refund(ctx context.Context, charge []byte) error {
+	_, err := c.peer.Refund(ctx, &pb.RefundRequest{Charge: charge})
+	if err != nil {
+		return errorIn(ctx, "admission", err)
+	}
+	return nil
 }
 
 func admissionRequestOut(r services.AdmissionRequest) *pb.AdmissionRequest {
@@ -108,7 +128,7 @@ func admissionRequestIn(m *pb.AdmissionRequest) services.AdmissionRequest {
 // annotations or timings, because a gRPC error cannot carry them.
 func admissionAnswer(r services.AdmissionResponse, err error) (*pb.AdmissionResponse, error) {
 	m := &pb.AdmissionResponse{Object: r.Object, Warnings: r.Warnings, AuditAnnotations: r.AuditAnnotations,
-		Timings: timingsOut(r.Timings), Validated: r.Validated, Unconcerned: r.Unconcerned, UnconcernedHere: r.UnconcernedHere}
+		Timings: timingsOut(r.Timings), Validated: r.Validated, Charge: r.Charge, Unconcerned: r.Unconcerned, UnconcernedHere: r.UnconcernedHere}
 	switch {
 	case err == nil:
 		return m, nil
@@ -123,7 +143,7 @@ func admissionAnswer(r services.AdmissionResponse, err error) (*pb.AdmissionResp
 
 func admissionResponseIn(m *pb.AdmissionResponse) (services.AdmissionResponse, error) {
 	r := services.AdmissionResponse{Object: m.GetObject(), Warnings: m.GetWarnings(), AuditAnnotations: m.GetAuditAnnotations(),
-		Timings: timingsIn(m.GetTimings()), Validated: m.GetValidated(), Unconcerned: m.GetUnconcerned(), UnconcernedHere: m.GetUnconcernedHere()}
+		Timings: timingsIn(m.GetTimings()), Validated: m.GetValidated(), Charge: m.GetCharge(), Unconcerned: m.GetUnconcerned(), UnconcernedHere: m.GetUnconcernedHere()}
 	if m.GetRefusal() != nil {
 		r.Object = nil
 		return r, statusIn(m.GetRefusal())
@@ -146,4 +166,6 @@ func timingsIn(timings []*pb.Timing) []services.Timing {
 var (
 	_ pb.AdmissionServer = admissionServer{}
 	_ services.Admission = admissionClient{}
+
+	_ services.AdmissionRefunds = admissionClient{}
 )

@@ -82,6 +82,11 @@ func (e *echo) Validate(_ context.Context, r services.AdmissionRequest) (service
 	return answer[services.AdmissionResponse](e, r)
 }
 
+func (e *echo) Refund(_ context.Context, charge []byte) error {
+	_, err := answer[struct{}](e, charge)
+	return err
+}
+
 func (e *echo) AuthorizeBatch(_ context.Context, r []services.Attributes) ([]services.AuthzResult, error) {
 	return answer[[]services.AuthzResult](e, r)
 }
@@ -257,6 +262,16 @@ func TestAdmissionCarriesEveryField(t *testing.T) {
 	wantRoundTrip(t, e, admission.Validate, func(r *services.AdmissionResponse) { r.Object = nil })
 }
 
+func TestRefundsCarryTheCharge(t *testing.T) {
+	e := &echo{answer: struct{}{}}
+	refunds := contracttest.Remote[services.Admission](t, rpc.RegisterAdmission, rpc.NewAdmission, e).(services.AdmissionRefunds)
+	if err := refunds.Refund(t.Context(), []byte("bill")); err != nil || !reflect.DeepEqual(e.request, []byte("bill")) {
+		t.Errorf("got %q, %v", e.request, err)
+	}
+	e.err = services.BadRequest("no")
+	wantReason(t, refunds.Refund(t.Context(), nil), services.ReasonBadRequest)
+}
+
 func TestAdmissionBatchesCarryEveryField(t *testing.T) {
 	e := &echo{}
 	batch := contracttest.Remote[services.AdmissionBatch](t, rpc.RegisterAdmissionBatch, rpc.NewAdmissionBatch, e)
@@ -359,5 +374,6 @@ var (
 	_ services.Authz     = (*echo)(nil)
 	_ services.Admission = (*echo)(nil)
 
-	_ services.AdmissionBatch = (*echo)(nil)
+	_ services.AdmissionBatch   = (*echo)(nil)
+	_ services.AdmissionRefunds = (*echo)(nil)
 )

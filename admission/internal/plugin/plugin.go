@@ -41,4 +41,6 @@ type Plugin struct {
 	Mutate func(ctx context.Context, r *review.Review) error
 	// Validate may only reject the request.
 	Validate func(ctx context.Context, r *review.Review) error
+	// Refund gives back what Validate has charged for an object that is not stored.
+	Refund func(ctx context.Context, charge []byte) error
 }

@@ -171,7 +171,7 @@ func Table(e Environment) []Plugin {
 		table = append(table, Plugin{Name: "DenyEscalatingExec", Deprecated: true, Validate: escalatingExec{e.Store}.validate})
 	}
 	charges := usage.New(e.Quotas, e.Store, usage.Settings{Counter: quota.NewCounter(v), Limited: e.Config.Limited, Release: e.Release})
-	return e.guarded(append(table, e.devices(known), Plugin{Name: "ResourceQuota", Default: true, Effects: true, Concerns: usage.Concerns, Idle: charges.Idle, Validate: charges.Validate}))
+	return e.guarded(append(table, e.devices(known), Plugin{Name: "ResourceQuota", Default: true, Effects: true, Concerns: usage.Concerns, Idle: charges.Idle, Validate: charges.Validate, Refund: charges.Refund}))
 }
 
 // devices returns the plugin of claims of devices.

@@ -47,6 +47,7 @@ type Review struct {
 	annotations      map[string]string
 	annotated        int // bytes of those of webhooks, services and policies
 	timings          []services.Timing
+	charge           []byte
 }
 
 // New returns the review of a request.
@@ -214,6 +215,12 @@ func (r *Review) Timed(name string, took time.Duration) {
 	}
 }
 
+// Charge records what quotas have been charged for the request, for the response if it is admitted.
+func (r *Review) Charge(charge []byte) { r.charge = charge }
+
+// Charged returns what quotas have been charged; nil for nothing.
+func (r *Review) Charged() []byte { return r.charge }
+
 // Notes returns the warnings, audit annotations and timings, which are also returned with
 // an error.
 func (r *Review) Notes() services.AdmissionResponse {
@@ -224,6 +231,7 @@ func (r *Review) Notes() services.AdmissionResponse {
 // was changed.
 func (r *Review) Response() (services.AdmissionResponse, error) {
 	response := r.Notes()
+	response.Charge = r.charge
 	var err error
 	switch {
 	case !r.changed:

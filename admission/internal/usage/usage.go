@@ -1,8 +1,9 @@
 // Package usage enforces ResourceQuotas: it adds the usage of an object to status.used of
 // the quotas of its namespace, and rejects the request if that exceeds a limit. Check and
 // charge are one compare-and-swap on the status of each quota, so that concurrent requests
-// cannot exceed it together. If the object is then not stored, the charge stays until the
-// quota controller recounts. It implements ResourceQuota under "Admission plugins" of the
+// cannot exceed it together. If the object is then not stored, the front door has the charge
+// given back; if it does not know whether the object is stored, the quota controller
+// recounts. It implements ResourceQuota under "Admission plugins" of the
 // specification.
 package usage
 
@@ -81,7 +82,7 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 	if err != nil {
 		return services.BadRequest("%v", err)
 	}
-	c, more := charging{item: item}, item.Used
+	c, more := &charging{item: item}, item.Used
 	if r.Operation == services.OperationUpdate {
 		before, err := p.counter.Read(r.Type(), r.OldObject)
 		if err != nil {
@@ -105,19 +106,30 @@ func (p *Plugin) Validate(ctx context.Context, r *review.Review) error {
 	if len(known) == 0 {
 		return nil
 	}
-	lock := &p.locks[maphash.String(p.seed, r.Namespace)%uint64(len(p.locks))]
-	lock.Lock()
-	defer lock.Unlock()
+	defer p.lock(r.Namespace)()
 	if len(known) > 1 || r.DryRun { // all are checked before the first is charged
 		if err := p.chargeAll(ctx, r, known, c); err != nil || r.DryRun {
 			return err
 		}
 	}
 	c.charge = true
-	return p.chargeAll(ctx, r, known, c)
+	if err := p.chargeAll(ctx, r, known, c); err != nil {
+		p.giveBack(ctx, r.Namespace, c.paid)
+		return err
+	}
+	charge, err := bill{r.Namespace, c.paid}.encode()
+	r.Charge(charge)
+	return err
 }
 
-func (p *Plugin) chargeAll(ctx context.Context, r *review.Review, known []quota.Quota, c charging) error {
+// lock locks a namespace and returns the function that unlocks it.
+func (p *Plugin) lock(namespace string) func() {
+	lock := &p.locks[maphash.String(p.seed, namespace)%uint64(len(p.locks))]
+	lock.Lock()
+	return lock.Unlock
+}
+
+func (p *Plugin) chargeAll(ctx context.Context, r *review.Review, known []quota.Quota, c *charging) error {
 	for _, q := range known {
 		c.name = q.Metadata.Name
 		if err := p.chargeOne(ctx, r, c); err != nil {
@@ -164,12 +176,13 @@ func (p *Plugin) Idle(r *review.Review) bool {
 	return len(p.limited) == 0 && len(p.quotas.List(r.Namespace)) == 0
 }
 
-// charging is one charge to one quota.
+// charging is the charge of one request to one quota after the other.
 type charging struct {
 	name   string
 	item   quota.Item
 	before *quota.Item // of an update
 	charge bool        // otherwise only check
+	paid   []payment
 }
 
 // more returns what the request adds to the usage in a quota with some limits: all that the object
@@ -190,11 +203,28 @@ func (c *charging) concerns(q *quota.Quota, hard quota.Amounts) bool {
 	return c.item.In(q) && len(c.item.Lacking(hard)) > 0 || len(c.more(q, hard)) > 0
 }
 
-// chargeOne makes one charge and retries on conflicts. A quota that was deleted allows
-// everything.
-func (p *Plugin) chargeOne(ctx context.Context, r *review.Review, c charging) error {
-	key := resource.Key{GroupResource: quotas, Namespace: r.Namespace, Name: c.name}
-	return services.RetryLost(ctx, services.IsConflict, func() error {
+// chargeOne makes one charge. A quota that was deleted allows everything.
+func (p *Plugin) chargeOne(ctx context.Context, r *review.Review, c *charging) error {
+	paid := payment{Name: c.name}
+	changed, err := p.amend(ctx, r.Namespace, c.name, func(stored services.Object) (used quota.Amounts, err error) {
+		used, paid.Used, err = c.against(r, stored)
+		if !c.charge {
+			used = nil
+		}
+		paid.UID = stored.UID
+		return used, err
+	})
+	if changed {
+		c.paid = append(c.paid, paid)
+	}
+	return err
+}
+
+// amend sets status.used of a quota to what next returns for the stored one, unless that is nil, and
+// reports whether it has. It retries on conflicts. A quota that does not exist is left alone.
+func (p *Plugin) amend(ctx context.Context, namespace, name string, next func(stored services.Object) (quota.Amounts, error)) (changed bool, err error) {
+	key := resource.Key{GroupResource: quotas, Namespace: namespace, Name: name}
+	err = services.RetryLost(ctx, services.IsConflict, func() error {
 		stored, err := p.ledger.Get(ctx, services.GetRequest{Key: key})
 		if services.IsReason(err, services.ReasonNotFound) {
 			return nil
@@ -202,8 +232,8 @@ func (p *Plugin) chargeOne(ctx context.Context, r *review.Review, c charging) er
 		if err != nil {
 			return err
 		}
-		used, err := c.against(r, stored)
-		if err != nil || !c.charge || used == nil {
+		used, err := next(stored)
+		if err != nil || used == nil {
 			return err
 		}
 		content, err := withUsed(stored, used)
@@ -211,37 +241,39 @@ func (p *Plugin) chargeOne(ctx context.Context, r *review.Review, c charging) er
 			return err
 		}
 		_, err = p.ledger.Update(ctx, services.UpdateRequest{Key: key, Revision: stored.Revision, Content: content})
+		changed = err == nil
 		return err
 	})
+	return changed, err
 }
 
-// against returns status.used of a quota after the charge, nil if the quota does not apply. The
-// limits are those of the status: a new quota, or limit, applies once its usage has been counted.
-func (c *charging) against(r *review.Review, stored services.Object) (quota.Amounts, error) {
+// against returns status.used of a quota after the charge and the charge, nil if the quota does not
+// apply. The limits are those of the status: a new quota, or limit, applies once its usage has been counted.
+func (c *charging) against(r *review.Review, stored services.Object) (used, more quota.Amounts, err error) {
 	q, err := Parse(stored)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", stored.Key, err)
+		return nil, nil, fmt.Errorf("reading %s: %w", stored.Key, err)
 	}
 	if !c.item.In(&q) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if lacking := c.item.Lacking(q.Status.Hard); len(lacking) > 0 {
-		return nil, r.Forbid("failed quota: %s: must specify %s", c.name, strings.Join(lacking, ","))
+		return nil, nil, r.Forbid("failed quota: %s: must specify %s", c.name, strings.Join(lacking, ","))
 	}
-	more := c.more(&q, q.Status.Hard)
+	more = c.more(&q, q.Status.Hard)
 	if len(more) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		if _, counted := q.Status.Used[name]; !counted {
-			return nil, r.Forbid("status unknown for quota: %s, resources: %s", c.name, name)
+			return nil, nil, r.Forbid("status unknown for quota: %s, resources: %s", c.name, name)
 		}
 	}
-	used := q.Status.Used.Plus(more)
+	used = q.Status.Used.Plus(more)
 	if beyond := used.Of(more).Beyond(q.Status.Hard.Of(more)); len(beyond) > 0 {
-		return nil, r.Forbid("exceeded quota: %s, requested: %v, used: %v, limited: %v", c.name, more.Of(beyond), q.Status.Used.Of(beyond), q.Status.Hard.Of(beyond))
+		return nil, nil, r.Forbid("exceeded quota: %s, requested: %v, used: %v, limited: %v", c.name, more.Of(beyond), q.Status.Used.Of(beyond), q.Status.Hard.Of(beyond))
 	}
-	return used, nil
+	return used, more, nil
 }
 
 // withUsed returns the stored quota with status.used replaced.

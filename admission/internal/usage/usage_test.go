@@ -1,6 +1,7 @@
 package usage_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,10 +34,16 @@ func (k known) Get(string, string) (quota.Quota, bool) { return quota.Quota{}, f
 func cluster(t *testing.T, manifests ...string) (*fake.Cluster, [2]*usage.Plugin) {
 	t.Helper()
 	c := fake.New(t)
-	var all known
 	for _, manifest := range manifests {
 		c.Put(t, quotas, manifest)
 	}
+	counter, all := quota.NewCounter(vocabulary.Platform()), mirrored(t, c)
+	return c, [2]*usage.Plugin{usage.New(all, c.Store(), usage.Settings{Counter: counter, Release: release.V136}), usage.New(all, c.Store(), usage.Settings{Counter: counter})}
+}
+
+// mirrored returns all quotas of a cluster.
+func mirrored(t *testing.T, c *fake.Cluster) (all known) {
+	t.Helper()
 	page, err := c.List(t.Context(), services.ListRequest{GroupResource: quotas})
 	if err != nil {
 		t.Fatal(err)
@@ -48,8 +55,7 @@ func cluster(t *testing.T, manifests ...string) (*fake.Cluster, [2]*usage.Plugin
 		}
 		all = append(all, q)
 	}
-	counter := quota.NewCounter(vocabulary.Platform())
-	return c, [2]*usage.Plugin{usage.New(all, c.Store(), usage.Settings{Counter: counter, Release: release.V136}), usage.New(all, c.Store(), usage.Settings{Counter: counter})}
+	return all
 }
 
 func used(t *testing.T, c *fake.Cluster, name string) string {
@@ -229,5 +235,89 @@ func TestCharges(t *testing.T) {
 		if got := used(t, c, name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
+	}
+}
+
+// TestRefunds: a charge that is given back leaves the usage as it was before, in all quotas and whatever else
+// is charged in between; never below zero, and not in another quota of the same name.
+func TestRefunds(t *testing.T) {
+	c, replicas := cluster(t, manifest("a", `requests.cpu: 2, pods: 5`, `hard: {requests.cpu: 2, pods: 5}, used: {requests.cpu: 1, pods: 1}`),
+		manifest("b", `pods: 3`, `hard: {pods: 3}, used: {pods: 1}`))
+	pod := request("pods", `{"spec":{"containers":[{"resources":{"requests":{"cpu":"300m"}}}]}}`)
+	charge := func(replica int, r services.AdmissionRequest) []byte {
+		t.Helper()
+		one := review.New(r)
+		if err := replicas[replica].Validate(t.Context(), one); err != nil {
+			t.Fatal(err)
+		}
+		response, err := one.Response()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response.Charge
+	}
+	want := func(what, a, b string) {
+		t.Helper()
+		if gotA, gotB := used(t, c, "a"), used(t, c, "b"); gotA != a || gotB != b {
+			t.Errorf("%s: in use: %s and %s, want %s and %s", what, gotA, gotB, a, b)
+		}
+	}
+	refund := func(replica int, charge []byte) {
+		t.Helper()
+		if err := replicas[replica].Refund(t.Context(), charge); err != nil {
+			t.Error(err)
+		}
+	}
+	first := charge(0, pod)
+	second := charge(1, pod)
+	want("both are charged", "pods=3,requests.cpu=1600m", "pods=3")
+	refund(1, first) // also by another replica
+	want("one is given back", "pods=2,requests.cpu=1300m", "pods=2")
+	refund(0, second)
+	want("both are", "pods=1,requests.cpu=1", "pods=1")
+
+	dry := pod
+	dry.DryRun = true
+	if got := charge(0, dry); got != nil {
+		t.Errorf("a dry run was charged %s", got)
+	}
+	if got := charge(0, request("configmaps", `{}`)); got != nil {
+		t.Errorf("what no quota counts was charged %s", got)
+	}
+	want("nothing is charged", "pods=1,requests.cpu=1", "pods=1")
+
+	third := charge(0, pod)
+	c.Put(t, quotas, manifest("a", `pods: 5`, `hard: {pods: 5}, used: {pods: 0}`))
+	c.Put(t, quotas, strings.Replace(manifest("b", `pods: 3`, `hard: {pods: 3}, used: {pods: 3}`), "uid: u", "uid: v", 1))
+	refund(0, third)
+	want("counted again, and replaced", "pods=0", "pods=3")
+	if err := replicas[0].Refund(t.Context(), []byte("?")); !services.IsReason(err, services.ReasonBadRequest) {
+		t.Errorf("no charge: %v", err)
+	}
+}
+
+// rival is a store in which others use up the quota b once a has been charged.
+type rival struct {
+	services.Store
+	charge func()
+}
+
+func (r *rival) Update(ctx context.Context, u services.UpdateRequest) (services.Object, error) {
+	o, err := r.Store.Update(ctx, u)
+	if u.Key.Name == "a" {
+		r.charge()
+	}
+	return o, err
+}
+
+// TestPartialChargesAreGivenBack: what one quota has been charged is given back when the next one refuses,
+// because others have used it up in between.
+func TestPartialChargesAreGivenBack(t *testing.T) {
+	c, _ := cluster(t, manifest("a", `pods: 9`, `hard: {pods: 9}, used: {pods: 0}`), manifest("b", `pods: 1`, `hard: {pods: 1}, used: {pods: 0}`))
+	store := &rival{Store: c.Store(), charge: func() { c.Put(t, quotas, manifest("b", `pods: 1`, `hard: {pods: 1}, used: {pods: 1}`)) }}
+	plugin := usage.New(mirrored(t, c), store, usage.Settings{Counter: quota.NewCounter(vocabulary.Platform())})
+	err := plugin.Validate(t.Context(), review.New(request("pods", `{"spec":{"containers":[{}]}}`)))
+	if got := used(t, c, "a"); !services.IsReason(err, services.ReasonForbidden) || got != "pods=0" {
+		t.Errorf("%v; in use: %s", err, got)
 	}
 }

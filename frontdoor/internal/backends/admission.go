@@ -112,6 +112,14 @@ func (a *Admission) Validate(ctx context.Context, r services.AdmissionRequest) (
 	return a.Admission.Validate(ctx, r)
 }
 
+// Refund implements services.AdmissionRefunds.
+func (a *Admission) Refund(ctx context.Context, charge []byte) error {
+	if refunds, ok := a.Admission.(services.AdmissionRefunds); ok {
+		return refunds.Refund(ctx, charge)
+	}
+	return nil
+}
+
 func (a *Admission) learn(kind placedKind, response services.AdmissionResponse) {
 	now := time.Now()
 	a.mu.Lock()
@@ -135,4 +143,7 @@ func (a *Admission) learn(kind placedKind, response services.AdmissionResponse) 
 	a.here[kind] = relief{response.UnconcernedHere, now.Add(unconcernedLifetime)}
 }
 
-var _ services.Admission = (*Admission)(nil)
+var (
+	_ services.Admission        = (*Admission)(nil)
+	_ services.AdmissionRefunds = (*Admission)(nil)
+)

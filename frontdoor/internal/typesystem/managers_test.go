@@ -167,7 +167,7 @@ func TestRemovalThroughOtherVersion(t *testing.T) {
 	if spec, isObject := w.object["spec"].(map[string]any); !isObject || spec["a"] != nil {
 		t.Errorf("the spec is %v", w.object["spec"])
 	}
-	// Where nobody owns anything else in any version, null is the result, as in Kubernetes.
+	// Where no manager owns anything else in any version, null is the result, as in Kubernetes.
 	w = &widget{T: t, Engine: engineOf(t)}
 	for _, err := range []error{w.apply("v2", "a", `{"a":1}`), w.apply("v2", "a", `{}`)} {
 		if err != nil {

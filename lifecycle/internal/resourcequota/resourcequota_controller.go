@@ -1,7 +1,7 @@
 // Package resourcequota updates the status of ResourceQuotas: it recounts usage when a
 // quota is new or changed, when a counted object is deleted, and periodically. In between,
-// admission adds the usage of the objects that it admits. It watches only types that a
-// quota limits, and rejects nothing. It serves "Admission plugins" of the specification.
+// admission adds the usage of the objects that it admits, and gives back that of those that
+// are not stored. It watches only types that a quota limits, and rejects nothing. It serves "Admission plugins" of the specification.
 package resourcequota
 
 import (
@@ -34,6 +34,9 @@ const (
 	// recount is how long a usage may be wrong because of objects that admission
 	// counted but that were not stored, and of pods that must have stopped.
 	recount = 5 * time.Minute
+	// afterRefund is when a quota is counted whose usage has fallen: admission gives back what an object is
+	// charged that is not stored, also if usage has been counted in between, which is then too low.
+	afterRefund = 2 * time.Second
 )
 
 // Config configures the controller.
@@ -68,10 +71,13 @@ func New(config Config) (*Controller, error) {
 	_, err := c.seen.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) { c.queue.Add(o.(*unstructured.Unstructured).GetNamespace()) },
 		// Usage that admission adds does not require a recount.
-		UpdateFunc: func(_, o any) {
+		UpdateFunc: func(former, o any) {
 			changed := o.(*unstructured.Unstructured)
-			if q, err := read(changed); err != nil || !q.Spec.Hard.Equal(q.Status.Hard) {
+			q, err := read(changed)
+			if err != nil || !q.Spec.Hard.Equal(q.Status.Hard) {
 				c.queue.Add(changed.GetNamespace())
+			} else if before, err := read(former.(*unstructured.Unstructured)); err == nil && len(before.Status.Used.Beyond(q.Status.Used)) > 0 {
+				c.queue.AddAfter(changed.GetNamespace(), afterRefund)
 			}
 		},
 		// Other quotas may limit the number of quotas.

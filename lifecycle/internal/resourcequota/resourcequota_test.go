@@ -149,6 +149,21 @@ func TestQuotasAreCounted(t *testing.T) {
 	}
 }
 
+// TestRefundsAreChecked: usage that falls is counted again, because a refund after a count makes it too low.
+func TestRefundsAreChecked(t *testing.T) {
+	a := start(t)
+	in := func(of apitest.Type) apitest.Objects { return a.Objects(t, of.GroupVersionResource, "here") }
+	for _, name := range []string{"a", "b"} {
+		in(pods).Create(map[string]any{"name": name})
+	}
+	in(quotas).Create(map[string]any{"name": "q"}, map[string]any{"spec": map[string]any{"hard": map[string]any{"pods": "9"}}})
+	status(t, in(quotas), "q", map[string]string{"pods": "9"}, map[string]string{"pods": "2"})
+	in(quotas).Change("q", func(o *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(o.Object, "1", "status", "used", "pods")
+	})
+	status(t, in(quotas), "q", map[string]string{"pods": "9"}, map[string]string{"pods": "2"})
+}
+
 // TestChargesStand: usage that admission adds does not cause a recount.
 func TestChargesStand(t *testing.T) {
 	a := start(t)

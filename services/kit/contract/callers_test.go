@@ -78,6 +78,8 @@ func (*ledger) Validate(context.Context, services.AdmissionRequest) (services.Ad
 	return services.AdmissionResponse{}, nil
 }
 
+func (*ledger) Refund(context.Context, []byte) error { return nil }
+
 // contracts holds clients of all contracts.
 type contracts struct {
 	store     services.Store
@@ -207,6 +209,7 @@ func (c contracts) calls(gr resource.GroupResource) map[string]func(context.Cont
 			_, err := c.admission.Validate(ctx, services.AdmissionRequest{})
 			return err
 		},
+		"Refund": func(ctx context.Context) error { return c.admission.(services.AdmissionRefunds).Refund(ctx, nil) },
 	}
 }
 
@@ -247,7 +250,7 @@ func TestEveryServiceIsHeldToItsTypes(t *testing.T) {
 				}, strings.Fields(words))
 			}
 			check(t, site.as("frontdoor"), "frontdoor", types, func(string, resource.GroupResource) bool { return true },
-				[]string{"Revision", "Authenticate", "Authorize", "Rules", "Mutate", "Validate"})
+				[]string{"Revision", "Authenticate", "Authorize", "Rules", "Mutate", "Validate", "Refund"})
 		})
 	}
 }

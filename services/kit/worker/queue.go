@@ -51,6 +51,9 @@ func (q *Queue[K]) Add(keys ...K) {
 	}
 }
 
+// AddAfter adds a key to the queue after a delay, once if it is added again before.
+func (q *Queue[K]) AddAfter(key K, delay time.Duration) { q.queue.AddAfter(key, delay) }
+
 // Follow adds the key of each object that is added, updated or deleted in an informer.
 func (q *Queue[K]) Follow(informer cache.SharedIndexInformer, key func(*unstructured.Unstructured) K) error {
 	add := func(object any) {

@@ -3237,6 +3237,86 @@ func (x *NonResourceRule) GetPaths() []string {
 	return nil
 }
 
+type RefundRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Charge        []byte                 `protobuf:"bytes,1,opt,name=charge,proto3" json:"charge,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RefundRequest) Reset() {
+	*x = RefundRequest{}
+	mi := &file_portico_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RefundRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RefundRequest) ProtoMessage() {}
+
+func (x *RefundRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RefundRequest.ProtoReflect.Descriptor instead.
+func (*RefundRequest) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *RefundRequest) GetCharge() []byte {
+	if x != nil {
+		return x.Charge
+	}
+	return nil
+}
+
+type RefundResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RefundResponse) Reset() {
+	*x = RefundResponse{}
+	mi := &file_portico_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RefundResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RefundResponse) ProtoMessage() {}
+
+func (x *RefundResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_portico_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RefundResponse.ProtoReflect.Descriptor instead.
+func (*RefundResponse) Descriptor() ([]byte, []int) {
+	return file_portico_proto_rawDescGZIP(), []int{47}
+}
+
 type ReviewInput struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Input:
@@ -3252,7 +3332,7 @@ type ReviewInput struct {
 
 func (x *ReviewInput) Reset() {
 	*x = ReviewInput{}
-	mi := &file_portico_proto_msgTypes[46]
+	mi := &file_portico_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3264,7 +3344,7 @@ func (x *ReviewInput) String() string {
 func (*ReviewInput) ProtoMessage() {}
 
 func (x *ReviewInput) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[46]
+	mi := &file_portico_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3277,7 +3357,7 @@ func (x *ReviewInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReviewInput.ProtoReflect.Descriptor instead.
 func (*ReviewInput) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{46}
+	return file_portico_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ReviewInput) GetInput() isReviewInput_Input {
@@ -3365,7 +3445,7 @@ type ReviewOutput struct {
 
 func (x *ReviewOutput) Reset() {
 	*x = ReviewOutput{}
-	mi := &file_portico_proto_msgTypes[47]
+	mi := &file_portico_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3377,7 +3457,7 @@ func (x *ReviewOutput) String() string {
 func (*ReviewOutput) ProtoMessage() {}
 
 func (x *ReviewOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[47]
+	mi := &file_portico_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3390,7 +3470,7 @@ func (x *ReviewOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReviewOutput.ProtoReflect.Descriptor instead.
 func (*ReviewOutput) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{47}
+	return file_portico_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ReviewOutput) GetOutput() isReviewOutput_Output {
@@ -3460,7 +3540,7 @@ type Merging struct {
 
 func (x *Merging) Reset() {
 	*x = Merging{}
-	mi := &file_portico_proto_msgTypes[48]
+	mi := &file_portico_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3472,7 +3552,7 @@ func (x *Merging) String() string {
 func (*Merging) ProtoMessage() {}
 
 func (x *Merging) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[48]
+	mi := &file_portico_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3485,7 +3565,7 @@ func (x *Merging) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Merging.ProtoReflect.Descriptor instead.
 func (*Merging) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{48}
+	return file_portico_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Merging) GetObject() []byte {
@@ -3519,7 +3599,7 @@ type Conversion struct {
 
 func (x *Conversion) Reset() {
 	*x = Conversion{}
-	mi := &file_portico_proto_msgTypes[49]
+	mi := &file_portico_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3531,7 +3611,7 @@ func (x *Conversion) String() string {
 func (*Conversion) ProtoMessage() {}
 
 func (x *Conversion) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[49]
+	mi := &file_portico_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3544,7 +3624,7 @@ func (x *Conversion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Conversion.ProtoReflect.Descriptor instead.
 func (*Conversion) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{49}
+	return file_portico_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Conversion) GetObject() []byte {
@@ -3575,7 +3655,7 @@ type ServedType struct {
 
 func (x *ServedType) Reset() {
 	*x = ServedType{}
-	mi := &file_portico_proto_msgTypes[50]
+	mi := &file_portico_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3587,7 +3667,7 @@ func (x *ServedType) String() string {
 func (*ServedType) ProtoMessage() {}
 
 func (x *ServedType) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[50]
+	mi := &file_portico_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3600,7 +3680,7 @@ func (x *ServedType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServedType.ProtoReflect.Descriptor instead.
 func (*ServedType) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{50}
+	return file_portico_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ServedType) GetGroup() string {
@@ -3676,7 +3756,7 @@ type AdmissionRequest struct {
 
 func (x *AdmissionRequest) Reset() {
 	*x = AdmissionRequest{}
-	mi := &file_portico_proto_msgTypes[51]
+	mi := &file_portico_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3688,7 +3768,7 @@ func (x *AdmissionRequest) String() string {
 func (*AdmissionRequest) ProtoMessage() {}
 
 func (x *AdmissionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[51]
+	mi := &file_portico_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3701,7 +3781,7 @@ func (x *AdmissionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionRequest.ProtoReflect.Descriptor instead.
 func (*AdmissionRequest) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{51}
+	return file_portico_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *AdmissionRequest) GetUid() string {
@@ -3870,7 +3950,7 @@ type OwnerType struct {
 
 func (x *OwnerType) Reset() {
 	*x = OwnerType{}
-	mi := &file_portico_proto_msgTypes[52]
+	mi := &file_portico_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3882,7 +3962,7 @@ func (x *OwnerType) String() string {
 func (*OwnerType) ProtoMessage() {}
 
 func (x *OwnerType) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[52]
+	mi := &file_portico_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3895,7 +3975,7 @@ func (x *OwnerType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnerType.ProtoReflect.Descriptor instead.
 func (*OwnerType) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{52}
+	return file_portico_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *OwnerType) GetApiVersion() string {
@@ -3938,13 +4018,15 @@ type AdmissionResponse struct {
 	Validated       bool      `protobuf:"varint,6,opt,name=validated,proto3" json:"validated,omitempty"`
 	Unconcerned     int64     `protobuf:"varint,7,opt,name=unconcerned,proto3" json:"unconcerned,omitempty"`
 	UnconcernedHere int64     `protobuf:"varint,8,opt,name=unconcerned_here,json=unconcernedHere,proto3" json:"unconcerned_here,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// charge is what quotas have been charged, for Refund.
+	Charge        []byte `protobuf:"bytes,9,opt,name=charge,proto3" json:"charge,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AdmissionResponse) Reset() {
 	*x = AdmissionResponse{}
-	mi := &file_portico_proto_msgTypes[53]
+	mi := &file_portico_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3956,7 +4038,7 @@ func (x *AdmissionResponse) String() string {
 func (*AdmissionResponse) ProtoMessage() {}
 
 func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[53]
+	mi := &file_portico_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3969,7 +4051,7 @@ func (x *AdmissionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResponse.ProtoReflect.Descriptor instead.
 func (*AdmissionResponse) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{53}
+	return file_portico_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *AdmissionResponse) GetObject() []byte {
@@ -4028,6 +4110,13 @@ func (x *AdmissionResponse) GetUnconcernedHere() int64 {
 	return 0
 }
 
+func (x *AdmissionResponse) GetCharge() []byte {
+	if x != nil {
+		return x.Charge
+	}
+	return nil
+}
+
 type Timing struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -4038,7 +4127,7 @@ type Timing struct {
 
 func (x *Timing) Reset() {
 	*x = Timing{}
-	mi := &file_portico_proto_msgTypes[54]
+	mi := &file_portico_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4050,7 +4139,7 @@ func (x *Timing) String() string {
 func (*Timing) ProtoMessage() {}
 
 func (x *Timing) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[54]
+	mi := &file_portico_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4063,7 +4152,7 @@ func (x *Timing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Timing.ProtoReflect.Descriptor instead.
 func (*Timing) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{54}
+	return file_portico_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Timing) GetName() string {
@@ -4089,7 +4178,7 @@ type AdmissionRequests struct {
 
 func (x *AdmissionRequests) Reset() {
 	*x = AdmissionRequests{}
-	mi := &file_portico_proto_msgTypes[55]
+	mi := &file_portico_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4101,7 +4190,7 @@ func (x *AdmissionRequests) String() string {
 func (*AdmissionRequests) ProtoMessage() {}
 
 func (x *AdmissionRequests) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[55]
+	mi := &file_portico_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4114,7 +4203,7 @@ func (x *AdmissionRequests) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionRequests.ProtoReflect.Descriptor instead.
 func (*AdmissionRequests) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{55}
+	return file_portico_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *AdmissionRequests) GetRequests() []*AdmissionRequest {
@@ -4134,7 +4223,7 @@ type AdmissionResults struct {
 
 func (x *AdmissionResults) Reset() {
 	*x = AdmissionResults{}
-	mi := &file_portico_proto_msgTypes[56]
+	mi := &file_portico_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4146,7 +4235,7 @@ func (x *AdmissionResults) String() string {
 func (*AdmissionResults) ProtoMessage() {}
 
 func (x *AdmissionResults) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[56]
+	mi := &file_portico_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4159,7 +4248,7 @@ func (x *AdmissionResults) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResults.ProtoReflect.Descriptor instead.
 func (*AdmissionResults) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{56}
+	return file_portico_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *AdmissionResults) GetResults() []*AdmissionResult {
@@ -4180,7 +4269,7 @@ type AdmissionResult struct {
 
 func (x *AdmissionResult) Reset() {
 	*x = AdmissionResult{}
-	mi := &file_portico_proto_msgTypes[57]
+	mi := &file_portico_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4192,7 +4281,7 @@ func (x *AdmissionResult) String() string {
 func (*AdmissionResult) ProtoMessage() {}
 
 func (x *AdmissionResult) ProtoReflect() protoreflect.Message {
-	mi := &file_portico_proto_msgTypes[57]
+	mi := &file_portico_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4205,7 +4294,7 @@ func (x *AdmissionResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmissionResult.ProtoReflect.Descriptor instead.
 func (*AdmissionResult) Descriptor() ([]byte, []int) {
-	return file_portico_proto_rawDescGZIP(), []int{57}
+	return file_portico_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *AdmissionResult) GetUid() string {
@@ -4490,7 +4579,10 @@ const file_portico_proto_rawDesc = "" +
 	"\x0eresource_names\x18\x04 \x03(\tR\rresourceNames\"=\n" +
 	"\x0fNonResourceRule\x12\x14\n" +
 	"\x05verbs\x18\x01 \x03(\tR\x05verbs\x12\x14\n" +
-	"\x05paths\x18\x02 \x03(\tR\x05paths\"\xda\x01\n" +
+	"\x05paths\x18\x02 \x03(\tR\x05paths\"'\n" +
+	"\rRefundRequest\x12\x16\n" +
+	"\x06charge\x18\x01 \x01(\fR\x06charge\"\x10\n" +
+	"\x0eRefundResponse\"\xda\x01\n" +
 	"\vReviewInput\x126\n" +
 	"\x06mutate\x18\x01 \x01(\v2\x1c.portico.v1.AdmissionRequestH\x00R\x06mutate\x12:\n" +
 	"\bvalidate\x18\x02 \x01(\v2\x1c.portico.v1.AdmissionRequestH\x00R\bvalidate\x12\x1e\n" +
@@ -4553,7 +4645,7 @@ const file_portico_proto_rawDesc = "" +
 	"\bresource\x18\x03 \x01(\tR\bresource\x12\x1e\n" +
 	"\n" +
 	"namespaced\x18\x04 \x01(\bR\n" +
-	"namespaced\"\xb5\x03\n" +
+	"namespaced\"\xcd\x03\n" +
 	"\x11AdmissionResponse\x12\x16\n" +
 	"\x06object\x18\x01 \x01(\fR\x06object\x12\x1a\n" +
 	"\bwarnings\x18\x02 \x03(\tR\bwarnings\x12`\n" +
@@ -4562,7 +4654,8 @@ const file_portico_proto_rawDesc = "" +
 	"\atimings\x18\x05 \x03(\v2\x12.portico.v1.TimingR\atimings\x12\x1c\n" +
 	"\tvalidated\x18\x06 \x01(\bR\tvalidated\x12 \n" +
 	"\vunconcerned\x18\a \x01(\x03R\vunconcerned\x12)\n" +
-	"\x10unconcerned_here\x18\b \x01(\x03R\x0funconcernedHere\x1aC\n" +
+	"\x10unconcerned_here\x18\b \x01(\x03R\x0funconcernedHere\x12\x16\n" +
+	"\x06charge\x18\t \x01(\fR\x06charge\x1aC\n" +
 	"\x15AuditAnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"K\n" +
@@ -4603,11 +4696,12 @@ const file_portico_proto_rawDesc = "" +
 	"\x05Authz\x129\n" +
 	"\tAuthorize\x12\x16.portico.v1.Attributes\x1a\x14.portico.v1.Decision\x12<\n" +
 	"\x05Rules\x12\x18.portico.v1.RulesRequest\x1a\x19.portico.v1.RulesResponse\x12W\n" +
-	"\x0eAuthorizeBatch\x12!.portico.v1.AuthorizeBatchRequest\x1a\".portico.v1.AuthorizeBatchResponse2\xdc\x01\n" +
+	"\x0eAuthorizeBatch\x12!.portico.v1.AuthorizeBatchRequest\x1a\".portico.v1.AuthorizeBatchResponse2\x9d\x02\n" +
 	"\tAdmission\x12E\n" +
 	"\x06Mutate\x12\x1c.portico.v1.AdmissionRequest\x1a\x1d.portico.v1.AdmissionResponse\x12G\n" +
 	"\bValidate\x12\x1c.portico.v1.AdmissionRequest\x1a\x1d.portico.v1.AdmissionResponse\x12?\n" +
-	"\x06Review\x12\x17.portico.v1.ReviewInput\x1a\x18.portico.v1.ReviewOutput(\x010\x012\xa0\x01\n" +
+	"\x06Review\x12\x17.portico.v1.ReviewInput\x1a\x18.portico.v1.ReviewOutput(\x010\x01\x12?\n" +
+	"\x06Refund\x12\x19.portico.v1.RefundRequest\x1a\x1a.portico.v1.RefundResponse2\xa0\x01\n" +
 	"\x0eAdmissionBatch\x12E\n" +
 	"\x06Mutate\x12\x1d.portico.v1.AdmissionRequests\x1a\x1c.portico.v1.AdmissionResults\x12G\n" +
 	"\bValidate\x12\x1d.portico.v1.AdmissionRequests\x1a\x1c.portico.v1.AdmissionResultsB<Z:github.com/portico-platform/portico/services/rpc/porticov1b\x06proto3"
@@ -4625,7 +4719,7 @@ func file_portico_proto_rawDescGZIP() []byte {
 }
 
 var file_portico_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
+var file_portico_proto_msgTypes = make([]protoimpl.MessageInfo, 68)
 var file_portico_proto_goTypes = []any{
 	(ReadMode)(0),                  // 0: portico.v1.ReadMode
 	(ChangeType)(0),                // 1: portico.v1.ChangeType
@@ -4675,37 +4769,39 @@ var file_portico_proto_goTypes = []any{
 	(*RulesResponse)(nil),          // 45: portico.v1.RulesResponse
 	(*ResourceRule)(nil),           // 46: portico.v1.ResourceRule
 	(*NonResourceRule)(nil),        // 47: portico.v1.NonResourceRule
-	(*ReviewInput)(nil),            // 48: portico.v1.ReviewInput
-	(*ReviewOutput)(nil),           // 49: portico.v1.ReviewOutput
-	(*Merging)(nil),                // 50: portico.v1.Merging
-	(*Conversion)(nil),             // 51: portico.v1.Conversion
-	(*ServedType)(nil),             // 52: portico.v1.ServedType
-	(*AdmissionRequest)(nil),       // 53: portico.v1.AdmissionRequest
-	(*OwnerType)(nil),              // 54: portico.v1.OwnerType
-	(*AdmissionResponse)(nil),      // 55: portico.v1.AdmissionResponse
-	(*Timing)(nil),                 // 56: portico.v1.Timing
-	(*AdmissionRequests)(nil),      // 57: portico.v1.AdmissionRequests
-	(*AdmissionResults)(nil),       // 58: portico.v1.AdmissionResults
-	(*AdmissionResult)(nil),        // 59: portico.v1.AdmissionResult
-	nil,                            // 60: portico.v1.Object.LabelsEntry
-	nil,                            // 61: portico.v1.Object.FieldsEntry
-	nil,                            // 62: portico.v1.Content.LabelsEntry
-	nil,                            // 63: portico.v1.Content.FieldsEntry
-	nil,                            // 64: portico.v1.Change.OldLabelsEntry
-	nil,                            // 65: portico.v1.Change.OldFieldsEntry
-	nil,                            // 66: portico.v1.UserInfo.ExtraEntry
-	nil,                            // 67: portico.v1.AdmissionResponse.AuditAnnotationsEntry
-	(*durationpb.Duration)(nil),    // 68: google.protobuf.Duration
+	(*RefundRequest)(nil),          // 48: portico.v1.RefundRequest
+	(*RefundResponse)(nil),         // 49: portico.v1.RefundResponse
+	(*ReviewInput)(nil),            // 50: portico.v1.ReviewInput
+	(*ReviewOutput)(nil),           // 51: portico.v1.ReviewOutput
+	(*Merging)(nil),                // 52: portico.v1.Merging
+	(*Conversion)(nil),             // 53: portico.v1.Conversion
+	(*ServedType)(nil),             // 54: portico.v1.ServedType
+	(*AdmissionRequest)(nil),       // 55: portico.v1.AdmissionRequest
+	(*OwnerType)(nil),              // 56: portico.v1.OwnerType
+	(*AdmissionResponse)(nil),      // 57: portico.v1.AdmissionResponse
+	(*Timing)(nil),                 // 58: portico.v1.Timing
+	(*AdmissionRequests)(nil),      // 59: portico.v1.AdmissionRequests
+	(*AdmissionResults)(nil),       // 60: portico.v1.AdmissionResults
+	(*AdmissionResult)(nil),        // 61: portico.v1.AdmissionResult
+	nil,                            // 62: portico.v1.Object.LabelsEntry
+	nil,                            // 63: portico.v1.Object.FieldsEntry
+	nil,                            // 64: portico.v1.Content.LabelsEntry
+	nil,                            // 65: portico.v1.Content.FieldsEntry
+	nil,                            // 66: portico.v1.Change.OldLabelsEntry
+	nil,                            // 67: portico.v1.Change.OldFieldsEntry
+	nil,                            // 68: portico.v1.UserInfo.ExtraEntry
+	nil,                            // 69: portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	(*durationpb.Duration)(nil),    // 70: google.protobuf.Duration
 }
 var file_portico_proto_depIdxs = []int32{
 	3,  // 0: portico.v1.Status.details:type_name -> portico.v1.StatusDetails
 	4,  // 1: portico.v1.StatusDetails.causes:type_name -> portico.v1.StatusCause
 	0,  // 2: portico.v1.Read.mode:type_name -> portico.v1.ReadMode
 	6,  // 3: portico.v1.Object.key:type_name -> portico.v1.Key
-	60, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
-	61, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
-	62, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
-	63, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
+	62, // 4: portico.v1.Object.labels:type_name -> portico.v1.Object.LabelsEntry
+	63, // 5: portico.v1.Object.fields:type_name -> portico.v1.Object.FieldsEntry
+	64, // 6: portico.v1.Content.labels:type_name -> portico.v1.Content.LabelsEntry
+	65, // 7: portico.v1.Content.fields:type_name -> portico.v1.Content.FieldsEntry
 	6,  // 8: portico.v1.GetRequest.key:type_name -> portico.v1.Key
 	7,  // 9: portico.v1.GetRequest.read:type_name -> portico.v1.Read
 	5,  // 10: portico.v1.ListRequest.group_resource:type_name -> portico.v1.GroupResource
@@ -4727,8 +4823,8 @@ var file_portico_proto_depIdxs = []int32{
 	17, // 26: portico.v1.DeleteRequest.attempt:type_name -> portico.v1.Attempt
 	1,  // 27: portico.v1.Change.type:type_name -> portico.v1.ChangeType
 	8,  // 28: portico.v1.Change.object:type_name -> portico.v1.Object
-	64, // 29: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
-	65, // 30: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
+	66, // 29: portico.v1.Change.old_labels:type_name -> portico.v1.Change.OldLabelsEntry
+	67, // 30: portico.v1.Change.old_fields:type_name -> portico.v1.Change.OldFieldsEntry
 	24, // 31: portico.v1.Progress.heads:type_name -> portico.v1.Head
 	5,  // 32: portico.v1.Progress.only:type_name -> portico.v1.GroupResource
 	5,  // 33: portico.v1.Progress.except:type_name -> portico.v1.GroupResource
@@ -4737,16 +4833,16 @@ var file_portico_proto_depIdxs = []int32{
 	22, // 36: portico.v1.ReplayResponse.changes:type_name -> portico.v1.Change
 	5,  // 37: portico.v1.KeysRequest.group_resource:type_name -> portico.v1.GroupResource
 	29, // 38: portico.v1.KeysResponse.keys:type_name -> portico.v1.BusKey
-	68, // 39: portico.v1.BusKey.lifetime:type_name -> google.protobuf.Duration
+	70, // 39: portico.v1.BusKey.lifetime:type_name -> google.protobuf.Duration
 	31, // 40: portico.v1.Credentials.headers:type_name -> portico.v1.Header
 	36, // 41: portico.v1.Authentication.user:type_name -> portico.v1.UserInfo
-	68, // 42: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
+	70, // 42: portico.v1.Authentication.cache_for:type_name -> google.protobuf.Duration
 	34, // 43: portico.v1.Authentication.credential:type_name -> portico.v1.Credential
 	33, // 44: portico.v1.Authentication.legacy:type_name -> portico.v1.LegacyToken
 	6,  // 45: portico.v1.LegacyToken.secret:type_name -> portico.v1.Key
 	35, // 46: portico.v1.Credential.objects:type_name -> portico.v1.BoundObject
 	6,  // 47: portico.v1.BoundObject.key:type_name -> portico.v1.Key
-	66, // 48: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
+	68, // 48: portico.v1.UserInfo.extra:type_name -> portico.v1.UserInfo.ExtraEntry
 	36, // 49: portico.v1.Attributes.user:type_name -> portico.v1.UserInfo
 	41, // 50: portico.v1.AuthorizeBatchRequest.users:type_name -> portico.v1.RequestsOfUser
 	36, // 51: portico.v1.RequestsOfUser.user:type_name -> portico.v1.UserInfo
@@ -4757,24 +4853,24 @@ var file_portico_proto_depIdxs = []int32{
 	36, // 56: portico.v1.RulesRequest.user:type_name -> portico.v1.UserInfo
 	46, // 57: portico.v1.RulesResponse.resource:type_name -> portico.v1.ResourceRule
 	47, // 58: portico.v1.RulesResponse.non_resource:type_name -> portico.v1.NonResourceRule
-	53, // 59: portico.v1.ReviewInput.mutate:type_name -> portico.v1.AdmissionRequest
-	53, // 60: portico.v1.ReviewInput.validate:type_name -> portico.v1.AdmissionRequest
+	55, // 59: portico.v1.ReviewInput.mutate:type_name -> portico.v1.AdmissionRequest
+	55, // 60: portico.v1.ReviewInput.validate:type_name -> portico.v1.AdmissionRequest
 	2,  // 61: portico.v1.ReviewInput.failure:type_name -> portico.v1.Status
-	51, // 62: portico.v1.ReviewOutput.convert:type_name -> portico.v1.Conversion
-	55, // 63: portico.v1.ReviewOutput.response:type_name -> portico.v1.AdmissionResponse
-	50, // 64: portico.v1.ReviewOutput.merge:type_name -> portico.v1.Merging
-	52, // 65: portico.v1.Merging.of:type_name -> portico.v1.ServedType
-	52, // 66: portico.v1.Conversion.to:type_name -> portico.v1.ServedType
+	53, // 62: portico.v1.ReviewOutput.convert:type_name -> portico.v1.Conversion
+	57, // 63: portico.v1.ReviewOutput.response:type_name -> portico.v1.AdmissionResponse
+	52, // 64: portico.v1.ReviewOutput.merge:type_name -> portico.v1.Merging
+	54, // 65: portico.v1.Merging.of:type_name -> portico.v1.ServedType
+	54, // 66: portico.v1.Conversion.to:type_name -> portico.v1.ServedType
 	36, // 67: portico.v1.AdmissionRequest.user:type_name -> portico.v1.UserInfo
-	54, // 68: portico.v1.AdmissionRequest.owner_types:type_name -> portico.v1.OwnerType
-	52, // 69: portico.v1.AdmissionRequest.served:type_name -> portico.v1.ServedType
-	67, // 70: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
+	56, // 68: portico.v1.AdmissionRequest.owner_types:type_name -> portico.v1.OwnerType
+	54, // 69: portico.v1.AdmissionRequest.served:type_name -> portico.v1.ServedType
+	69, // 70: portico.v1.AdmissionResponse.audit_annotations:type_name -> portico.v1.AdmissionResponse.AuditAnnotationsEntry
 	2,  // 71: portico.v1.AdmissionResponse.refusal:type_name -> portico.v1.Status
-	56, // 72: portico.v1.AdmissionResponse.timings:type_name -> portico.v1.Timing
-	68, // 73: portico.v1.Timing.took:type_name -> google.protobuf.Duration
-	53, // 74: portico.v1.AdmissionRequests.requests:type_name -> portico.v1.AdmissionRequest
-	59, // 75: portico.v1.AdmissionResults.results:type_name -> portico.v1.AdmissionResult
-	55, // 76: portico.v1.AdmissionResult.response:type_name -> portico.v1.AdmissionResponse
+	58, // 72: portico.v1.AdmissionResponse.timings:type_name -> portico.v1.Timing
+	70, // 73: portico.v1.Timing.took:type_name -> google.protobuf.Duration
+	55, // 74: portico.v1.AdmissionRequests.requests:type_name -> portico.v1.AdmissionRequest
+	61, // 75: portico.v1.AdmissionResults.results:type_name -> portico.v1.AdmissionResult
+	57, // 76: portico.v1.AdmissionResult.response:type_name -> portico.v1.AdmissionResponse
 	37, // 77: portico.v1.UserInfo.ExtraEntry.value:type_name -> portico.v1.Values
 	10, // 78: portico.v1.Store.Get:input_type -> portico.v1.GetRequest
 	11, // 79: portico.v1.Store.List:input_type -> portico.v1.ListRequest
@@ -4789,31 +4885,33 @@ var file_portico_proto_depIdxs = []int32{
 	38, // 88: portico.v1.Authz.Authorize:input_type -> portico.v1.Attributes
 	44, // 89: portico.v1.Authz.Rules:input_type -> portico.v1.RulesRequest
 	40, // 90: portico.v1.Authz.AuthorizeBatch:input_type -> portico.v1.AuthorizeBatchRequest
-	53, // 91: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
-	53, // 92: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
-	48, // 93: portico.v1.Admission.Review:input_type -> portico.v1.ReviewInput
-	57, // 94: portico.v1.AdmissionBatch.Mutate:input_type -> portico.v1.AdmissionRequests
-	57, // 95: portico.v1.AdmissionBatch.Validate:input_type -> portico.v1.AdmissionRequests
-	8,  // 96: portico.v1.Store.Get:output_type -> portico.v1.Object
-	12, // 97: portico.v1.Store.List:output_type -> portico.v1.Page
-	14, // 98: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
-	8,  // 99: portico.v1.Store.Create:output_type -> portico.v1.Object
-	8,  // 100: portico.v1.Store.Update:output_type -> portico.v1.Object
-	8,  // 101: portico.v1.Store.Delete:output_type -> portico.v1.Object
-	16, // 102: portico.v1.Store.Heads:output_type -> portico.v1.HeadsResponse
-	26, // 103: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
-	28, // 104: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
-	32, // 105: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
-	39, // 106: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
-	45, // 107: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
-	42, // 108: portico.v1.Authz.AuthorizeBatch:output_type -> portico.v1.AuthorizeBatchResponse
-	55, // 109: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
-	55, // 110: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
-	49, // 111: portico.v1.Admission.Review:output_type -> portico.v1.ReviewOutput
-	58, // 112: portico.v1.AdmissionBatch.Mutate:output_type -> portico.v1.AdmissionResults
-	58, // 113: portico.v1.AdmissionBatch.Validate:output_type -> portico.v1.AdmissionResults
-	96, // [96:114] is the sub-list for method output_type
-	78, // [78:96] is the sub-list for method input_type
+	55, // 91: portico.v1.Admission.Mutate:input_type -> portico.v1.AdmissionRequest
+	55, // 92: portico.v1.Admission.Validate:input_type -> portico.v1.AdmissionRequest
+	50, // 93: portico.v1.Admission.Review:input_type -> portico.v1.ReviewInput
+	48, // 94: portico.v1.Admission.Refund:input_type -> portico.v1.RefundRequest
+	59, // 95: portico.v1.AdmissionBatch.Mutate:input_type -> portico.v1.AdmissionRequests
+	59, // 96: portico.v1.AdmissionBatch.Validate:input_type -> portico.v1.AdmissionRequests
+	8,  // 97: portico.v1.Store.Get:output_type -> portico.v1.Object
+	12, // 98: portico.v1.Store.List:output_type -> portico.v1.Page
+	14, // 99: portico.v1.Store.Revision:output_type -> portico.v1.RevisionResponse
+	8,  // 100: portico.v1.Store.Create:output_type -> portico.v1.Object
+	8,  // 101: portico.v1.Store.Update:output_type -> portico.v1.Object
+	8,  // 102: portico.v1.Store.Delete:output_type -> portico.v1.Object
+	16, // 103: portico.v1.Store.Heads:output_type -> portico.v1.HeadsResponse
+	26, // 104: portico.v1.WatchHub.Replay:output_type -> portico.v1.ReplayResponse
+	28, // 105: portico.v1.WatchHub.Keys:output_type -> portico.v1.KeysResponse
+	32, // 106: portico.v1.Authn.Authenticate:output_type -> portico.v1.Authentication
+	39, // 107: portico.v1.Authz.Authorize:output_type -> portico.v1.Decision
+	45, // 108: portico.v1.Authz.Rules:output_type -> portico.v1.RulesResponse
+	42, // 109: portico.v1.Authz.AuthorizeBatch:output_type -> portico.v1.AuthorizeBatchResponse
+	57, // 110: portico.v1.Admission.Mutate:output_type -> portico.v1.AdmissionResponse
+	57, // 111: portico.v1.Admission.Validate:output_type -> portico.v1.AdmissionResponse
+	51, // 112: portico.v1.Admission.Review:output_type -> portico.v1.ReviewOutput
+	49, // 113: portico.v1.Admission.Refund:output_type -> portico.v1.RefundResponse
+	60, // 114: portico.v1.AdmissionBatch.Mutate:output_type -> portico.v1.AdmissionResults
+	60, // 115: portico.v1.AdmissionBatch.Validate:output_type -> portico.v1.AdmissionResults
+	97, // [97:116] is the sub-list for method output_type
+	78, // [78:97] is the sub-list for method input_type
 	78, // [78:78] is the sub-list for extension type_name
 	78, // [78:78] is the sub-list for extension extendee
 	0,  // [0:78] is the sub-list for field type_name
@@ -4825,13 +4923,13 @@ func file_portico_proto_init() {
 		return
 	}
 	file_portico_proto_msgTypes[10].OneofWrappers = []any{}
-	file_portico_proto_msgTypes[46].OneofWrappers = []any{
+	file_portico_proto_msgTypes[48].OneofWrappers = []any{
 		(*ReviewInput_Mutate)(nil),
 		(*ReviewInput_Validate)(nil),
 		(*ReviewInput_Converted)(nil),
 		(*ReviewInput_Failure)(nil),
 	}
-	file_portico_proto_msgTypes[47].OneofWrappers = []any{
+	file_portico_proto_msgTypes[49].OneofWrappers = []any{
 		(*ReviewOutput_Convert)(nil),
 		(*ReviewOutput_Response)(nil),
 		(*ReviewOutput_Merge)(nil),
@@ -4842,7 +4940,7 @@ func file_portico_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_portico_proto_rawDesc), len(file_portico_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   66,
+			NumMessages:   68,
 			NumExtensions: 0,
 			NumServices:   6,
 		},

@@ -775,6 +775,7 @@ const (
 	Admission_Mutate_FullMethodName   = "/portico.v1.Admission/Mutate"
 	Admission_Validate_FullMethodName = "/portico.v1.Admission/Validate"
 	Admission_Review_FullMethodName   = "/portico.v1.Admission/Review"
+	Admission_Refund_FullMethodName   = "/portico.v1.Admission/Refund"
 )
 
 // AdmissionClient is the client API for Admission service.
@@ -787,6 +788,8 @@ type AdmissionClient interface {
 	// which only the caller can do. Mutate and Validate answer such a request with
 	// FAILED_PRECONDITION. The caller sends the request first, then the result of each conversion.
 	Review(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ReviewInput, ReviewOutput], error)
+	// Refund gives back the charge of a response whose object is not stored.
+	Refund(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (*RefundResponse, error)
 }
 
 type admissionClient struct {
@@ -830,6 +833,16 @@ func (c *admissionClient) Review(ctx context.Context, opts ...grpc.CallOption) (
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Admission_ReviewClient = grpc.BidiStreamingClient[ReviewInput, ReviewOutput]
 
+func (c *admissionClient) Refund(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (*RefundResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RefundResponse)
+	err := c.cc.Invoke(ctx, Admission_Refund_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdmissionServer is the server API for Admission service.
 // All implementations must embed UnimplementedAdmissionServer
 // for forward compatibility.
@@ -840,6 +853,8 @@ type AdmissionServer interface {
 	// which only the caller can do. Mutate and Validate answer such a request with
 	// FAILED_PRECONDITION. The caller sends the request first, then the result of each conversion.
 	Review(grpc.BidiStreamingServer[ReviewInput, ReviewOutput]) error
+	// Refund gives back the charge of a response whose object is not stored.
+	Refund(context.Context, *RefundRequest) (*RefundResponse, error)
 	mustEmbedUnimplementedAdmissionServer()
 }
 
@@ -858,6 +873,9 @@ func (UnimplementedAdmissionServer) Validate(context.Context, *AdmissionRequest)
 }
 func (UnimplementedAdmissionServer) Review(grpc.BidiStreamingServer[ReviewInput, ReviewOutput]) error {
 	return status.Error(codes.Unimplemented, "method Review not implemented")
+}
+func (UnimplementedAdmissionServer) Refund(context.Context, *RefundRequest) (*RefundResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Refund not implemented")
 }
 func (UnimplementedAdmissionServer) mustEmbedUnimplementedAdmissionServer() {}
 func (UnimplementedAdmissionServer) testEmbeddedByValue()                   {}
@@ -923,6 +941,24 @@ func _Admission_Review_Handler(srv interface{}, stream grpc.ServerStream) error 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Admission_ReviewServer = grpc.BidiStreamingServer[ReviewInput, ReviewOutput]
 
+func _Admission_Refund_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RefundRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdmissionServer).Refund(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admission_Refund_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdmissionServer).Refund(ctx, req.(*RefundRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Admission_ServiceDesc is the grpc.ServiceDesc for Admission service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -937,6 +973,10 @@ var Admission_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Validate",
 			Handler:    _Admission_Validate_Handler,
+		},
+		{
+			MethodName: "Refund",
+			Handler:    _Admission_Refund_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

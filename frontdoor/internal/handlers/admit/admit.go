@@ -92,6 +92,7 @@ type Review struct {
 	validated bool // by Both or MutateEarly
 	// accepted is what MutateEarly has validated, with the owners that it was sent with; nil if nothing.
 	accepted *Object
+	charge   []byte // of quotas
 }
 
 // Review starts the review of one object.
@@ -205,11 +206,31 @@ func (r *Review) Validate(ctx context.Context, o Object) error {
 	return err
 }
 
+// refundWithin bounds a refund, which is made even if the request is cancelled.
+const refundWithin = 10 * time.Second
+
+// Refund gives back what quotas have been charged for an object that is not stored and never will be. If
+// that fails, the charge stays until usage is counted again, and the error is returned for the log.
+func (r *Review) Refund(ctx context.Context) error {
+	refunds, ok := r.call.admission.(services.AdmissionRefunds)
+	if !ok || r.charge == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundWithin)
+	defer cancel()
+	charge := r.charge
+	r.charge = nil
+	return refunds.Refund(ctx, charge)
+}
+
 func (r *Review) ask(ctx context.Context, o Object, half func(context.Context, services.AdmissionRequest) (services.AdmissionResponse, error)) (services.AdmissionResponse, error) {
 	question := r.question
 	question.UID, question.Object, question.Tree, question.OwnerTypes = string(uuid.NewUUID()), o.JSON, o.Tree, o.Owners
 	began := time.Now()
 	answer, err := half(ctx, question)
+	if err == nil && answer.Charge != nil {
+		r.charge = answer.Charge
+	}
 	r.call.time(time.Since(began), answer.Timings)
 	r.call.Warn(answer.Warnings...)
 	for key, value := range answer.AuditAnnotations {

@@ -135,14 +135,26 @@ func (h *Handlers) advance(ctx context.Context, w *writeRequest, c *current) (ou
 		return out, err
 	}
 	a, err := traced(ctx, "admitted", func(ctx context.Context) (admitted, error) { return h.admit(ctx, w, c, d) })
-	if err != nil {
-		return out, err
+	if err == nil {
+		var v validated
+		if v, err = traced(ctx, "validated", func(ctx context.Context) (validated, error) { return h.validate(ctx, w, c, a) }); err == nil {
+			out, err = traced(ctx, "stored", func(ctx context.Context) (stored, error) { return h.commit(ctx, w, c, v) })
+		}
 	}
-	v, err := traced(ctx, "validated", func(ctx context.Context) (validated, error) { return h.validate(ctx, w, c, a) })
-	if err != nil {
-		return out, err
+	if err != nil && (!out.swapped || refused(err)) {
+		h.refund(ctx, w, a)
 	}
-	return traced(ctx, "stored", func(ctx context.Context) (stored, error) { return h.commit(ctx, w, c, v) })
+	return out, err
+}
+
+// refund gives back what quotas have been charged for an object that is not stored.
+func (h *Handlers) refund(ctx context.Context, w *writeRequest, a admitted) {
+	if a.review == nil {
+		return
+	}
+	if err := a.review.Refund(ctx); err != nil {
+		h.Log.WarnContext(ctx, "a charge to quotas was not given back; they are counted again later", "namespace", w.req.Namespace, "error", err)
+	}
 }
 
 // traced runs a step of a write, with a separate span in the trace of the request.
