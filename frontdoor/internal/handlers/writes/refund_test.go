@@ -62,7 +62,9 @@ func (f *failing) Update(ctx context.Context, r services.UpdateRequest) (service
 // the reason, unless it is not known whether the object is stored. Each step is charged once if it succeeds.
 func TestChargesAreGivenBack(t *testing.T) {
 	const maps, pods = "/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default/pods"
-	named := func(name string) string { return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `"}}` }
+	named := func(name string) string {
+		return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `"}}`
+	}
 	unavailable := &services.Status{Code: http.StatusServiceUnavailable, Reason: services.ReasonServiceUnavailable}
 	unknown := &services.Status{Code: http.StatusGatewayTimeout, Reason: services.ReasonTimeout}
 	for _, joined := range []bool{false, true} {

@@ -34,7 +34,7 @@ func (h *Handlers) reviewed(ctx context.Context, w *writeRequest, c *current, a 
 func (h *Handlers) applyRules(ctx context.Context, w *writeRequest, c *current, a admitted) error {
 	r := w.req
 	err := r.Engine.Validate(ctx, schema.Change{Type: r.Type, Subresource: r.SubresourceName(), Object: a.tree, Old: c.tree, Feature: r.Engine.FeatureOn, Warn: w.admission.Warn})
-	if !r.Type.Behavior.DefinesTypes {
+	if !r.Type.Behavior.DefinesTypes || r.Subresource != nil {
 		return err
 	}
 	var invalid *services.Status
@@ -51,9 +51,6 @@ func (h *Handlers) applyRules(ctx context.Context, w *writeRequest, c *current, 
 // depend on the other types. The error also has the causes that were found before.
 func (h *Handlers) validateDefinition(w *writeRequest, c *current, a admitted, found ...services.StatusCause) error {
 	rules := crd.Rules{Vocabulary: h.Vocabulary, Types: w.req.Engine.Types, Schemas: w.req.Engine.Schemas, Expressions: w.req.Engine.Expressions}
-	if w.req.Subresource != nil {
-		return rules.CheckStatus(a.tree, found...)
-	}
 	err := rules.Check(a.tree, c.tree, found...)
 	if err == nil {
 		w.admission.Warn(formats.Warnings(w.req.Engine.Types.Release(), a.tree, c.tree)...)

@@ -74,15 +74,6 @@ func (r Rules) Check(object, old map[string]any, found ...services.StatusCause) 
 	return c.result()
 }
 
-// CheckStatus is Check for an update of the status: storedVersions is the only field that a
-// client sets there.
-func (r Rules) CheckStatus(object map[string]any, found ...services.StatusCause) error {
-	c := r.newCheck(object, nil)
-	c.Add(found...)
-	c.storedVersions()
-	return c.result()
-}
-
 // newCheck prepares a check.
 func (r Rules) newCheck(object, old map[string]any) *check {
 	converted, before := asV1beta1(object, r.Vocabulary), asV1beta1(old, r.Vocabulary)
