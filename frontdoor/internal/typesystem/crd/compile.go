@@ -329,7 +329,7 @@ func columns(specified []map[string]any, v vocabulary.Vocabulary) []kinds.Column
 		}
 		list = append(list, kinds.Column{Name: tree.Text(m, "name"), Type: tree.Text(m, "type"), Format: tree.Text(m, "format"),
 			Description: cmp.Or(tree.Text(m, "description"), "Custom resource definition column (in JSONPath format): "+tree.Text(m, "jsonPath")),
-			Priority:    int32(number(m, "priority")), Cell: path})
+			Priority:    int32(number(m, "priority")), Cell: kinds.CellCustom + " " + path})
 	}
 	if len(specified) == 0 {
 		return defaultColumns(v, list)

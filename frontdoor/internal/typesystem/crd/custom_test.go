@@ -174,7 +174,7 @@ func TestCustomTypeTakesTheSamePath(t *testing.T) {
 		if widget.Singular != "widget" || widget.ListKind != "WidgetList" || !widget.Namespaced || widget.Stored != widget || !widget.Can("deletecollection") {
 			t.Errorf("type: %+v", widget)
 		}
-		if len(widget.Columns) != 2 || widget.Columns[1].Cell != ".spec.size" {
+		if len(widget.Columns) != 2 || widget.Columns[1].Cell != "custom .spec.size" {
 			t.Errorf("columns: %+v", widget.Columns)
 		}
 		if scale := widget.Subresources["scale"]; scale == nil || scale.Scale.Replicas[1] != "size" || widget.Subresources["status"] == nil {
@@ -371,7 +371,7 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if thing := d.Types[0]; !thing.Namespaced || thing.Columns[1].Cell != ".spec.size" || thing.Schema().Properties["spec"].Properties["size"].Type[0] != "integer" {
+	if thing := d.Types[0]; !thing.Namespaced || thing.Columns[1].Cell != "custom .spec.size" || thing.Schema().Properties["spec"].Properties["size"].Type[0] != "integer" {
 		t.Errorf("%+v", thing)
 	}
 }

@@ -37,12 +37,13 @@ const (
 	CellBool        = "bool"                // true or false; false for none
 	CellYesNo       = "yes-no"              // True or False
 	CellNumber      = "number"              // the number, in a column of any type; 0 for none
+	CellCustom      = "custom"              // the first result of the JSONPath, as columns of custom types show it
 )
 
 // general is the set of these cells.
 var general = map[string]bool{CellAge: true, CellCount: true, CellNames: true, CellImages: true, CellText: true,
 	CellJoin: true, CellReference: true, CellAccessModes: true, CellLabels: true, CellSelector: true,
-	CellBool: true, CellYesNo: true, CellNumber: true}
+	CellBool: true, CellYesNo: true, CellNumber: true, CellCustom: true}
 
 // Computed returns the name and path of a computed cell; name is "" for a plain path.
 func (c Column) Computed() (name, path string) {

@@ -7,30 +7,19 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/cell"
 
-	"k8s.io/client-go/util/jsonpath"
-
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/kinds"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/rawjson"
 )
 
-// path is the path of a value. Plain member names are looked up in the JSON; any other
-// JSONPath, which custom types rarely use, is evaluated on the decoded object.
-type path struct {
-	names   []string
-	complex *jsonpath.JSONPath
-}
+// path is the path of a value: names of members.
+type path []string
 
-// parsePath parses a path. An invalid one finds no value; definitions with invalid paths
-// are rejected before.
+// parsePath parses a path. An invalid one finds no value.
 func parsePath(text string) path {
 	if names, ok := plainNames(text); ok {
-		return path{names: names}
+		return names
 	}
-	parsed := jsonpath.New("column").AllowMissingKeys(true)
-	if parsed.Parse("{"+text+"}") != nil {
-		return path{names: []string{""}}
-	}
-	return path{complex: parsed}
+	return path{""}
 }
 
 // plainNames splits .spec.size; a dot within a name is escaped as \.
@@ -49,16 +38,13 @@ func plainNames(text string) ([]string, bool) {
 }
 
 func (p path) find(o *cell.Object) rawjson.Value {
-	if p.complex != nil {
-		return p.evaluate(o)
-	}
-	switch len(p.names) {
+	switch len(p) {
 	case 0:
 		return o.Value
 	case 1:
-		return o.Get(p.names[0])
+		return o.Get(p[0])
 	}
-	switch name, rest := p.names[1], p.names[2:]; p.names[0] {
+	switch name, rest := p[1], p[2:]; p[0] {
 	case "metadata":
 		return o.Metadata.Get(name, rest...)
 	case "spec":
@@ -66,24 +52,7 @@ func (p path) find(o *cell.Object) rawjson.Value {
 	case "status":
 		return o.Status.Get(name, rest...)
 	}
-	return o.Get(p.names[0], p.names[1:]...)
-}
-
-// evaluate returns the first result of a complex path.
-func (p path) evaluate(o *cell.Object) rawjson.Value {
-	var decoded any
-	if json.Unmarshal(o.Value, &decoded) != nil {
-		return nil
-	}
-	results, err := p.complex.FindResults(decoded)
-	if err != nil || len(results) == 0 || len(results[0]) == 0 || !results[0][0].CanInterface() {
-		return nil
-	}
-	found, err := json.Marshal(results[0][0].Interface())
-	if err != nil {
-		return nil
-	}
-	return found
+	return o.Get(p[0], p[1:]...)
 }
 
 // shown returns the value of a cell in the type of the column; nil if it is of another

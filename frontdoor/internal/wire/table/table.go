@@ -71,6 +71,9 @@ func finder(c kinds.Column, cells map[string]cell.Func) func(*cell.Object) any {
 		at := parsePath(path)
 		return func(o *cell.Object) any { return shown(c, at.find(o)) }
 	}
+	if name == kinds.CellCustom {
+		return customCell(c.Type, path)
+	}
 	if name == kinds.CellAge && path == "" {
 		return func(o *cell.Object) any { return cell.Since(o.Metadata.Get("creationTimestamp")) }
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -138,17 +139,61 @@ func TestPaths(t *testing.T) {
 		{".spec.missing", "string", "<none>", "<none>"},
 		{".spec.missing", "integer", "0", 0.0},
 		{`.metadata.labels.x\.y/z`, "string", "", "dotted"},
-		{`.metadata.labels['x\.y/z']`, "string", "", "dotted"},
-		{".spec.list[1].n", "string", "", "q"},
-		{".spec.list[*].n", "string", "", "p"},
-		{`.status.conditions[?(@.type=="Ready")].status`, "string", "", "yes"},
-		{`.status.conditions[?(@.type=="None")].status`, "string", "", nil},
-		{".spec.list[", "string", "", nil},
+		{`custom .metadata.labels['x\.y/z']`, "string", "", "dotted"},
+		{"custom .spec.list[1].n", "string", "", "q"},
+		{"custom .spec.list[*].n", "string", "", "p"},
+		{`custom .status.conditions[?(@.type=="Ready")].status`, "string", "", "yes"},
+		{`custom .status.conditions[?(@.type=="None")].status`, "string", "", nil},
+		{"custom .spec.list[", "string", "", nil},
 		{"nonsense", "string", "", nil},
 	} {
 		got := cells(t, []kinds.Column{{Name: "x", Type: c.kind, Cell: c.cell, Absent: c.absent}}, object)["x"]
 		if got != c.want {
 			t.Errorf("%s as %s is %v, want %v", c.cell, c.kind, got, c.want)
+		}
+	}
+}
+
+// TestCustomCells: cells of custom types are as kube-apiserver shows them: what is of another type than the
+// column is null, as text it is printed, and a date that is none is invalid.
+func TestCustomCells(t *testing.T) {
+	for _, c := range []struct{ value, path, text, integer, number, boolean, date string }{
+		{`7`, ".a", `"7"`, "7", "7", "null", "null"},
+		{`7.9`, ".a", `"7.9"`, "7", "7.9", "null", "null"},
+		{`-3`, ".a[0]", "null", "null", "null", "null", "null"},
+		{`123456789012345678`, ".a", `"123456789012345678"`, "123456789012345678", "123456789012345680", "null", "null"},
+		{`100000000000000000000`, ".a", `"1e+20"`, "-9223372036854775808", "100000000000000000000", "null", "null"},
+		{`1e21`, ".a", `"1e+21"`, "-9223372036854775808", "1e+21", "null", "null"},
+		{`true`, ".a", `"true"`, "null", "null", "true", "null"},
+		{`null`, ".a", `"<no value>"`, "null", "null", "null", "null"},
+		{`[null]`, ".a[0]", `"<no value>"`, "null", "null", "null", "null"},
+		{`{}`, ".a.b", "null", "null", "null", "null", "null"},
+		{`{"b":null}`, ".a.b", `"<no value>"`, "null", "null", "null", "null"},
+		{`"5"`, ".a", `"5"`, "null", "null", "null", `"<invalid>"`},
+		{`""`, ".a", `""`, "null", "null", "null", `"<unknown>"`},
+		{`"<x>"`, ".a", `"<x>"`, "null", "null", "null", `"<invalid>"`},
+		{`"2026-01-05T23:00:00Z"`, ".a", `"2026-01-05T23:00:00Z"`, "null", "null", "null", `"60m"`},
+		{`"2026-01-06T01:00:00+02:00"`, ".a", `"2026-01-06T01:00:00+02:00"`, "null", "null", "null", `"60m"`},
+		{`"2026-01-05T23:00:00.5Z"`, ".a", `"2026-01-05T23:00:00.5Z"`, "null", "null", "null", `"59m"`},
+		{`"2026-01-05"`, ".a", `"2026-01-05"`, "null", "null", "null", `"<invalid>"`},
+		{`"2099-01-05T23:00:00Z"`, ".a", `"2099-01-05T23:00:00Z"`, "null", "null", "null", `"<invalid>"`},
+		{`[1,2.0,"x",null,{"z":1,"b":"<"}]`, ".a", `"[1,2,\"x\",null,{\"b\":\"\\u003c\",\"z\":1}]"`, "null", "null", "null", "null"},
+		{`[1,2]`, ".a[*]", `"1"`, "1", "1", "null", "null"},
+		{`[1,2]`, ".a[-1]", `"2"`, "2", "2", "null", "null"},
+		{`[[1],[2]]`, ".a[*]", `"[1]"`, "null", "null", "null", "null"},
+		{`[]`, ".a[*]", "null", "null", "null", "null", "null"},
+		{`[]`, ".a[3]", "null", "null", "null", "null", "null"},
+		{`"s"`, ".a.*", `"115"`, "null", "null", "null", "null"},
+		{`[{"n":"x","v":123456789012345678}]`, `.a[?(@.n=="x")].v`, `"123456789012345678"`, "123456789012345678", "123456789012345680", "null", "null"},
+	} {
+		columns := []kinds.Column{}
+		for _, of := range []string{"string", "integer", "number", "boolean", "date"} {
+			columns = append(columns, kinds.Column{Name: of, Type: of, Cell: "custom " + c.path})
+		}
+		row := table.Define(columns, vocabulary.K8s()).Cells([]byte(`{"metadata":{"name":"x"},"a":` + c.value + `}`))
+		got, want := string(row.Append(nil, now)), strings.Join([]string{c.text, c.integer, c.number, c.boolean, c.date}, ",")
+		if got != want {
+			t.Errorf("%s of %s: %s, want %s", c.path, c.value, got, want)
 		}
 	}
 }
