@@ -33,7 +33,7 @@ func TestFormats(t *testing.T) {
 			"{short: a.b}":   {"", "spec.short in body must be of type k8s-short-name"},
 			"{long: A}":      {"", "spec.long in body must be of type k8s-long-name"},
 			"{time: noon}":   {"date-time", "spec.time in body must be of type date-time"},
-			"{number: 1e39}": {"", "spec.number in body must be of type float"},
+			"{number: 1e39}": {"", "Checked value must be of type number with format float in spec.number"},
 		} {
 			if found := strings.Join(now.change(t, "", value), "\n"); (found == "") != (x.want == "") || !strings.Contains(found, x.want) {
 				t.Errorf("%s: got %q, want %q", value, found, x.want)

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -248,6 +249,7 @@ func (c *check) customValue(n *node, value, old any, at *field.Path) {
 		return
 	}
 	fits := n.custom.keywords.Valid(&c.Errors, value, at)
+	c.matched += n.custom.keywords.Matched(value, fits)
 	if value == nil { // only its type and the enumeration matter
 		return
 	}
@@ -314,15 +316,19 @@ func (c *check) combinators(s *structure, value, old any, at *field.Path) {
 	if len(s.anyOf) > 0 {
 		if matching, trials := c.matching(s.anyOf, value, nil, at); matching == 0 {
 			c.Invalid(noField, "", where+" must validate at least one schema (anyOf)")
-			c.Join(&trials[0].Errors)
+			c.take(nearest(trials))
+		} else {
+			c.matched += fitting(trials).matched
 		}
 	}
 	if len(s.oneOf) > 0 {
 		switch matching, trials := c.matching(s.oneOf, value, nil, at); {
 		case matching == 0:
 			c.Invalid(noField, "", where+" must validate one and only one schema (oneOf). Found none valid")
-			c.Join(&trials[0].Errors)
-		case matching > 1:
+			c.take(nearest(trials))
+		case matching == 1:
+			c.matched += fitting(trials).matched
+		default:
 			c.Invalid(noField, "", where+" must validate one and only one schema (oneOf). Found "+strconv.Itoa(matching)+" valid alternatives")
 		}
 	}
@@ -339,17 +345,40 @@ var noField = &field.Path{Name: field.NoPath}
 // all validates a value against the schemas of allOf.
 func (c *check) all(parts []*node, value, old any, at *field.Path) {
 	fits, trials := c.matching(parts, value, old, at)
+	for _, trial := range trials {
+		c.take(trial)
+	}
 	if fits == len(parts) {
 		return
-	}
-	for _, trial := range trials {
-		c.Join(&trial.Errors)
 	}
 	none := ""
 	if fits == 0 {
 		none = ". None validated"
 	}
 	c.Invalid(noField, "", strconv.Quote(at.String())+" must validate all the schemas (allOf)"+none)
+}
+
+// take adds the errors of a trial.
+func (c *check) take(trial *check) {
+	c.Join(&trial.Errors)
+	c.matched += trial.matched
+}
+
+// nearest returns the trial with the most matches: its errors are those that Kubernetes reports when no
+// schema fits.
+func nearest(trials []*check) *check {
+	best := trials[0]
+	for _, trial := range trials[1:] {
+		if trial.matched > best.matched {
+			best = trial
+		}
+	}
+	return best
+}
+
+// fitting returns the first trial without errors, of which there is one.
+func fitting(trials []*check) *check {
+	return trials[slices.IndexFunc(trials, func(trial *check) bool { return !trial.Any() })]
 }
 
 // matching returns the number of schemas that a value matches, and the errors of each. It

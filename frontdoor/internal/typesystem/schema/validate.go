@@ -15,6 +15,8 @@ type check struct {
 	// ratchets drops errors of values that stay as they are stored. changed is set when a
 	// value with errors, within the one that is validated, is known to differ.
 	ratchets, changed bool
+	// matched counts as keywords.Set.Matched, for the schemas of combinators.
+	matched int
 }
 
 // object validates an object with declared fields. old is nil for a create, and where the

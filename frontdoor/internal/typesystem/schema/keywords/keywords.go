@@ -68,50 +68,85 @@ func Compile(s *spec.Schema, r release.Release) *Set {
 }
 
 // fits reports whether a value has the JSON type that the schema requires, and adds an
-// error if not.
+// error if not. As in Kubernetes, a format of texts stands for the type: lists pass, and
+// other values are of no type that has it.
 func (k *Set) fits(e *field.Errors, value any, at *field.Path) bool {
-	is := typeOf(value)
+	is, format := typeOf(value)
 	_, whole := rules.Whole(value)
+	typed := slices.Contains(k.types, is) || is == "integer" && slices.Contains(k.types, "number") || whole && slices.Contains(k.types, "integer")
+	textual := is == "string" || is == "array"
 	switch {
-	case len(k.types) == 0, slices.Contains(k.types, is), value == nil && k.s.Nullable,
-		is == "integer" && slices.Contains(k.types, "number"), whole && slices.Contains(k.types, "integer"):
-		return true
+	case value == nil:
+		typed = len(k.types) == 0 || k.s.Nullable
+	case k.format == "":
+		typed = typed || len(k.types) == 0
+	case textual && !slices.Contains(k.types, "number") && !slices.Contains(k.types, "integer"):
+		typed = true
+	case !textual && !typed && format != k.format:
+		e.TypeInvalid(at, format, at.String()+" in body must be of type "+k.format+": "+strconv.Quote(format))
+		return false
 	}
-	e.TypeInvalid(at, is, at.String()+" in body must be of type "+strings.Join(k.types, ",")+": "+strconv.Quote(is))
-	k.checkEnum(e, value, at)
-	return false
+	if !typed {
+		e.TypeInvalid(at, is, at.String()+" in body must be of type "+strings.Join(k.types, ",")+": "+strconv.Quote(is))
+	}
+	return typed
 }
 
-// typeOf returns the type of a value in the terms of JSON schema.
-func typeOf(value any) string {
+// typeOf returns the type of a value in the terms of JSON schema, and the format of a number.
+func typeOf(value any) (is, format string) {
 	switch value.(type) {
 	case nil:
-		return "null"
+		return "null", ""
 	case map[string]any:
-		return "object"
+		return "object", ""
 	case []any:
-		return "array"
+		return "array", ""
 	case string:
-		return "string"
+		return "string", ""
 	case bool:
-		return "boolean"
+		return "boolean", ""
 	case int64:
-		return "integer"
+		return "integer", "int64"
 	}
-	return "number"
+	return "number", "float64"
+}
+
+// Matched returns how many checks of Kubernetes a value has passed or could have failed, without those of its parts and
+// of combinators. Of several schemas that a value does not match, the one with the most is reported.
+func (k *Set) Matched(value any, fits bool) int {
+	count := 4 // combinators and enumeration
+	if value == nil {
+		count = 0
+	}
+	if fits && (value == nil || len(k.types) > 0 || k.format != "") {
+		count++
+	}
+	switch value.(type) {
+	case string:
+		count++
+		if k.format != "" {
+			count++
+		}
+	case int64, float64, []any:
+		count += 2
+	case map[string]any:
+		count++
+	}
+	if value != nil && (len(k.types) > 0 || k.format != "") {
+		count++
+	}
+	return count
 }
 
 // Valid adds the errors of a value. It reports whether the value has the JSON type that the schema
 // requires.
 func (k *Set) Valid(e *field.Errors, value any, at *field.Path) bool {
-	if !k.fits(e, value, at) {
-		return false
-	}
+	fits := k.fits(e, value, at)
 	k.check(e, value, at)
-	return true
+	return fits
 }
 
-// check adds the errors of a value, whose JSON type must match the schema.
+// check adds the errors of a value of any JSON type.
 func (k *Set) check(e *field.Errors, value any, at *field.Path) {
 	k.checkEnum(e, value, at)
 	f := found{e, at, value}
@@ -196,30 +231,54 @@ func (k *Set) text(f found, value string) {
 	case k.pattern != nil && !k.pattern.MatchString(value):
 		f.should("match '%s'", k.s.Pattern)
 	}
-	if k.format != "" && !strfmt.Default.Validates(k.format, value) {
+	if numeric := slices.Contains(k.types, "integer") || slices.Contains(k.types, "number"); k.format != "" && !numeric && !strfmt.Default.Validates(k.format, value) {
 		f.wrongFormat(k.format)
 	}
 }
 
 func (k *Set) number(f found, n float64) {
-	k.bounds(f)
-	if m := k.s.MultipleOf; m != nil && *m > 0 && !multiple(f.value, n, *m) {
-		f.should("be a multiple of %v", *m)
+	k.inRange(f, "Checked", f.value)
+	if m := k.s.MultipleOf; m != nil && *m > 0 {
+		k.inRange(f, "MultipleOf", *m)
+		if !multiple(f.value, n, *m) {
+			f.should("be a multiple of %v", *m)
+		}
 	}
-	i, whole := rules.Whole(f.value)
-	if k.format == "int32" && (!whole || i != int64(int32(i))) || k.format == "float" && math.Abs(n) > math.MaxFloat32 {
-		f.wrongFormat(k.format)
+	k.bounds(f)
+}
+
+// noField is the path of errors about no field, as in Kubernetes.
+var noField = &field.Path{Name: field.NoPath}
+
+// inRange adds an error if a value, or a limit, is not in the range of the type and format of numbers.
+func (k *Set) inRange(f found, what string, value any) {
+	if len(k.types) != 1 {
+		return
+	}
+	i, whole := rules.Whole(value)
+	n, isFloat := value.(float64)
+	switch kind := k.types[0]; {
+	case kind == "integer" && !whole, kind == "integer" && k.format == "int32" && i != int64(int32(i)), //nolint:gosec // compared
+		kind == "number" && k.format == "float" && isFloat && math.Abs(n) > math.MaxFloat32:
+		format := "(default format)"
+		if k.format != "" {
+			format = "with format " + k.format
+		}
+		f.Invalid(noField, "", what+" value must be of type "+kind+" "+format+" in "+f.at.String())
 	}
 }
 
 // multiple reports whether a number is a multiple of a factor: exactly if both are integers, which a
-// float64 may not be able to hold; fractions are inexact.
+// float64 may not be able to hold; fractions are inexact, and no multiple beyond the integers that it holds.
 func multiple(value any, n, factor float64) bool {
 	if i, isInteger := value.(int64); isInteger && factor == math.Trunc(factor) {
 		return i == 0 || factor < 1<<63 && i%int64(factor) == 0 || i == math.MinInt64 && factor == 1<<63
 	}
 	times := n / factor
-	return math.Abs(times-math.Round(times)) <= 1e-9*math.Max(1, math.Abs(times))
+	if factor < 1 {
+		times = 1 / factor * n
+	}
+	return math.Abs(times) < 1<<53 && math.Abs(times-math.Round(times)) <= 1e-9*math.Max(1, math.Abs(times))
 }
 
 // compare compares a number with a limit: exactly if it is an integer.
@@ -240,6 +299,7 @@ func compare(value any, limit float64) int {
 
 func (k *Set) bounds(f found) {
 	if limit := k.s.Maximum; limit != nil {
+		k.inRange(f, "Maximum boundary", *limit)
 		switch is := compare(f.value, *limit); {
 		case k.s.ExclusiveMaximum && is >= 0:
 			f.should("be less than %v", *limit)
@@ -248,6 +308,7 @@ func (k *Set) bounds(f found) {
 		}
 	}
 	if limit := k.s.Minimum; limit != nil {
+		k.inRange(f, "Minimum boundary", *limit)
 		switch is := compare(f.value, *limit); {
 		case k.s.ExclusiveMinimum && is <= 0:
 			f.should("be greater than %v", *limit)
