@@ -9,7 +9,7 @@ import (
 )
 
 // TestCauses: the causes of values that do not match are those of kube-apiserver: of several schemas, those
-// of the one that matches most, and formats that stand for the type.
+// of the one that matches most, and formats that come before the type.
 func TestCauses(t *testing.T) {
 	const object = `type: object, properties: {a: {type: string}, b: {type: string}, c: {type: string}}`
 	type causes []string

@@ -68,7 +68,7 @@ func Compile(s *spec.Schema, r release.Release) *Set {
 }
 
 // fits reports whether a value has the JSON type that the schema requires, and adds an
-// error if not. As in Kubernetes, a format of texts stands for the type: lists pass, and
+// error if not. As in Kubernetes, a format of texts comes before the type: lists pass, and
 // other values are of no type that has it.
 func (k *Set) fits(e *field.Errors, value any, at *field.Path) bool {
 	is, format := typeOf(value)
