@@ -99,10 +99,10 @@ func (a *chain) Authenticate(ctx context.Context, c services.Credentials) (servi
 }
 
 // complete adds the audiences and the group system:authenticated, and refuses what is revoked.
-// Credentials without audiences are valid for those of this API.
+// Credentials that name no audience are valid for those of this API.
 func (a *chain) complete(ctx context.Context, result services.Authentication, c services.Credentials) (services.Authentication, error) {
 	if len(result.Audiences) == 0 {
-		result.Audiences = method.Shared(c.Audiences, a.audiences)
+		result.Audiences = method.Shared(method.Wanted(c, a.audiences), a.audiences)
 	}
 	if len(result.Audiences) == 0 && len(c.Audiences) > 0 {
 		return services.Authentication{}, services.Unauthorized("")

@@ -125,6 +125,21 @@ func TestServiceAccountTokens(t *testing.T) {
 	if err := ask(bound("https://platform.default.svc", time.Hour)); err != nil {
 		t.Error(err)
 	}
+	// The audiences of a result are those of the token that are requested, or that are of the API.
+	const api = "https://platform.default.svc"
+	for _, c := range []struct {
+		token      string
+		asks, want []string
+	}{
+		{bound(api, time.Hour), nil, []string{api}}, {bound(api, time.Hour), []string{"vault", api}, []string{api}},
+		{bound("vault", time.Hour), []string{"vault", api}, []string{"vault"}}, {bound("vault", time.Hour), nil, nil},
+		{bound(api, time.Hour), []string{"vault"}, nil}, {token, nil, []string{api}}, {token, []string{"vault"}, nil},
+	} {
+		got, err := a.Authenticate(t.Context(), services.Credentials{BearerToken: c.token, Audiences: c.asks})
+		if (err == nil) != (c.want != nil) || !slices.Equal(got.Audiences, c.want) {
+			t.Errorf("asked for %q: %q, %v, want %q", c.asks, got.Audiences, err, c.want)
+		}
+	}
 	if got, err := a.Authenticate(t.Context(), services.Credentials{BearerToken: stale}); err != nil || !got.WarnAfter.Equal(warnAfter) {
 		t.Errorf("a token that should have been replaced: %+v, %v", got, err)
 	}

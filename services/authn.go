@@ -39,7 +39,8 @@ type Credentials struct {
 // Authentication is the result of Authenticate.
 type Authentication struct {
 	User UserInfo
-	// Audiences is the subset of the requested audiences that the token is valid for.
+	// Audiences are those of the requested audiences that the token is valid for, or of those of this API if
+	// none is requested.
 	Audiences []string
 	// CacheFor is how long the caller may cache this result for the same credentials; 0
 	// means not at all.

@@ -80,6 +80,8 @@ type Behaviour struct {
 	SpecifiedNames bool
 	// BareItems omits kind and apiVersion from the items of lists of built-in types.
 	BareItems bool
+	// NameOwnAudiences names the audiences of the API in the status of TokenReviews that request none.
+	NameOwnAudiences bool
 }
 
 // Platform is the neutral vocabulary of the specification, the default.
@@ -108,7 +110,7 @@ func K8s() Vocabulary {
 			Client: "kubernetes.io/kube-apiserver-client", NodeClient: "kubernetes.io/kube-apiserver-client-kubelet",
 			NodeServing: "kubernetes.io/kubelet-serving", LegacyUnknown: "kubernetes.io/legacy-unknown",
 		},
-		Behaviour: Behaviour{CreatedStatus: 201, EmptyManagedFieldsReset: true, ScaleTracksOwners: true, CustomAge: true, BareItems: true},
+		Behaviour: Behaviour{CreatedStatus: 201, EmptyManagedFieldsReset: true, ScaleTracksOwners: true, CustomAge: true, BareItems: true, NameOwnAudiences: true},
 	}
 }
 

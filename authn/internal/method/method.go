@@ -34,6 +34,15 @@ type Refusal struct{ Message string }
 // Error returns the message.
 func (r *Refusal) Error() string { return r.Message }
 
+// Wanted returns the audiences of which credentials must be for one: those that are requested, or those of
+// this API.
+func Wanted(c services.Credentials, api []string) []string {
+	if len(c.Audiences) > 0 {
+		return c.Audiences
+	}
+	return api
+}
+
 // Shared returns the items in both lists, in the order of the first.
 func Shared(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !slices.Contains(b, s) })

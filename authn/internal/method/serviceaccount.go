@@ -113,9 +113,8 @@ func (m *ServiceAccount) Authenticate(ctx context.Context, c services.Credential
 	if err != nil {
 		return services.Authentication{}, err
 	}
-	valid := Shared(c.Audiences, standard.Audience)
-	meant := len(valid) > 0 || len(c.Audiences) == 0 && len(Shared(m.config.Audiences, standard.Audience)) > 0
-	if !a.legacy && !meant {
+	valid := Shared(Wanted(c, m.config.Audiences), standard.Audience)
+	if !a.legacy && len(valid) == 0 {
 		return services.Authentication{}, fmt.Errorf("the token is for %q", standard.Audience)
 	}
 	objects, err := m.checkBound(ctx, &a, c)

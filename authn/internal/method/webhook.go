@@ -140,21 +140,14 @@ func (m *Webhook) Authenticate(ctx context.Context, c services.Credentials) (ser
 	if len(meant) == 0 {
 		meant = m.config.Audiences
 	}
-	if len(Shared(m.wanted(c), meant)) == 0 {
+	valid := Shared(Wanted(c, m.config.Audiences), meant)
+	if len(valid) == 0 {
 		return services.Authentication{}, fmt.Errorf("the token is for %q", meant)
 	}
 	return services.Authentication{
 		User:      services.UserInfo{Name: user.Username, UID: user.UID, Groups: user.Groups, Extra: user.Extra},
-		Audiences: Shared(c.Audiences, meant), CacheFor: max(0, a.until.Sub(m.now())),
+		Audiences: valid, CacheFor: max(0, a.until.Sub(m.now())),
 	}, nil
-}
-
-// wanted returns the audiences of which the token must be for one.
-func (m *Webhook) wanted(c services.Credentials) []string {
-	if len(c.Audiences) > 0 {
-		return c.Audiences
-	}
-	return m.config.Audiences
 }
 
 // answer returns the cached or a new response of the remote service.
@@ -179,7 +172,7 @@ func (m *Webhook) answer(ctx context.Context, c services.Credentials) (answer, e
 // ask returns the response of the remote service, and its size in bytes.
 func (m *Webhook) ask(ctx context.Context, c services.Credentials) (status reviewStatus, size int, err error) {
 	question := tokenReview{APIVersion: m.config.APIVersion, Kind: "TokenReview"}
-	question.Spec.Token, question.Spec.Audiences = c.BearerToken, m.wanted(c)
+	question.Spec.Token, question.Spec.Audiences = c.BearerToken, Wanted(c, m.config.Audiences)
 	body, err := json.Marshal(question)
 	if err != nil {
 		return status, 0, err

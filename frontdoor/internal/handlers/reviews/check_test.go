@@ -1,6 +1,7 @@
 package reviews
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"reflect"
@@ -8,11 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // TestQuestions checks the validation of access reviews.
@@ -135,6 +138,34 @@ func TestWhy(t *testing.T) {
 	for message, want := range map[string]string{"Unauthorized": "invalid bearer token", "": "invalid bearer token", "expired": "expired"} {
 		if got := why(&services.Status{Reason: services.ReasonUnauthorized, Message: message}); got != want {
 			t.Errorf("%q: %q, want %q", message, got, want)
+		}
+	}
+}
+
+// accepting is an authn that accepts every token for the audiences that are requested, or those of the API.
+type accepting struct{}
+
+func (accepting) Authenticate(_ context.Context, c services.Credentials) (services.Authentication, error) {
+	if len(c.Audiences) == 0 {
+		c.Audiences = []string{"api"}
+	}
+	return services.Authentication{Audiences: c.Audiences}, nil
+}
+
+// TestAudiences: a TokenReview that requests no audience has those of the API in its status, in the vocabulary
+// of Kubernetes; in the other one none means these.
+func TestAudiences(t *testing.T) {
+	for _, c := range []struct {
+		vocabulary vocabulary.Vocabulary
+		asks, want []string
+	}{
+		{vocabulary.K8s(), nil, []string{"api"}}, {vocabulary.K8s(), []string{"vault"}, []string{"vault"}},
+		{vocabulary.Platform(), nil, nil}, {vocabulary.Platform(), []string{"vault"}, []string{"vault"}},
+	} {
+		h := &Handlers{Authn: accepting{}, Vocabulary: c.vocabulary}
+		status, err := h.tokenStatus(t.Context(), authenticationv1.TokenReviewSpec{Token: "t", Audiences: c.asks})
+		if got := status.(authenticationv1.TokenReviewStatus).Audiences; err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s, asked for %q: %q, %v, want %q", c.vocabulary.Name, c.asks, got, err, c.want)
 		}
 	}
 }

@@ -219,6 +219,9 @@ func (h *Handlers) tokenStatus(ctx context.Context, spec authenticationv1.TokenR
 	if err != nil {
 		return nil, err
 	}
+	if len(spec.Audiences) == 0 && !h.Vocabulary.Behaviour.NameOwnAudiences {
+		a.Audiences = nil
+	}
 	return authenticationv1.TokenReviewStatus{Authenticated: true, Audiences: a.Audiences, User: userInfo(a.User)}, nil
 }
 
