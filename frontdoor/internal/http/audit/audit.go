@@ -1,9 +1,10 @@
 // Package audit logs requests with their users and responses. The front door's stages and
-// handlers provide the content. It never delays or rejects a request. It serves "Other
-// signals" of the specification.
+// handlers provide the content. It rejects a request only in mode blocking-strict. It serves
+// "Other signals" of the specification.
 package audit
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"maps"
@@ -132,20 +133,13 @@ type Log struct {
 // output takes the lines of events: JSON, or text if it is legacy.
 type output struct {
 	legacy bool
-	take   func(line []byte)
-}
-
-// blocking returns an output that returns when a line is written to w. It counts lines that
-// are not; failed may be nil.
-func blocking(w io.Writer, failed prometheus.Counter) output {
-	var mu sync.Mutex
-	return output{take: func(line []byte) {
-		mu.Lock()
-		defer mu.Unlock()
-		if writeAll(w, [][]byte{line}) == 0 && failed != nil {
-			failed.Inc()
-		}
-	}}
+	// strict refuses a request whose first event is not written.
+	strict bool
+	// most bounds the bytes of a line; 0 for the bound of all. dropped counts lines that are longer.
+	most    int
+	dropped prometheus.Counter
+	// take reports whether the line is written, or waits to be.
+	take func(line []byte) bool
 }
 
 // event is a line of the audit log: an audit Event.
@@ -195,9 +189,12 @@ type ObjectRef struct {
 	Subresource string `json:"subresource,omitempty"`
 }
 
-// NewLog returns a log that writes events of an apiVersion to w.
+// NewLog returns a log that writes events of an apiVersion to w, in mode blocking-strict.
 func NewLog(w io.Writer, apiVersion string) *Log {
-	return &Log{apiVersion: apiVersion, outputs: []output{blocking(w, nil)}}
+	write := writer(w)
+	return &Log{apiVersion: apiVersion, outputs: []output{{strict: true, take: func(line []byte) bool {
+		return write(context.Background(), nil, [][]byte{line}) == 1
+	}}}}
 }
 
 // Stages of a request.
@@ -256,20 +253,37 @@ func (r *ObjectRef) confidential() bool {
 	return false
 }
 
-// Write writes the event of a request, unless its rule leaves it out.
-func (l *Log) Write(o Outcome) {
+// Write writes the event of a request, unless its rule leaves it out. It reports whether all outputs have
+// it that must have it before the request continues.
+func (l *Log) Write(o Outcome) (written bool) {
 	if !o.Record.Rule.Logs(o.Stage) {
-		return
+		return true
 	}
 	e := l.event(&o)
-	line := l.line(e)
+	line := l.line(e, maxLine)
+	written = true
 	for _, to := range l.outputs {
-		if to.legacy {
-			to.take(e.legacy())
-		} else {
-			to.take(line)
+		if taken := to.takeEvent(l, e, line); to.strict {
+			written = written && taken
 		}
 	}
+	return written
+}
+
+// takeEvent takes an event, of which line is the JSON.
+func (o *output) takeEvent(l *Log, e *event, line []byte) bool {
+	if o.legacy {
+		return o.take(e.legacy())
+	}
+	if o.most > 0 && len(line) > o.most {
+		short := *e
+		short.Annotations = maps.Clone(e.Annotations)
+		if line = l.line(&short, o.most); len(line) > o.most {
+			o.dropped.Inc()
+			return false
+		}
+	}
+	return o.take(line)
 }
 
 // event returns the event of a request.

@@ -104,16 +104,16 @@ func (l *Log) markTruncated(e *event) {
 	e.Annotations[group+"/truncated"] = "true"
 }
 
-// line returns the line of an event. One that would be too long loses first its bodies, then everything that is not
+// line returns the line of an event. One that would have more bytes than most loses first its bodies, then everything that is not
 // who did what when.
-func (l *Log) line(e *event) []byte {
+func (l *Log) line(e *event, most int) []byte {
 	line := marshal(e)
-	if len(line) <= maxLine {
+	if len(line) <= most {
 		return line
 	}
 	e.RequestObject, e.ResponseObject = nil, nil
 	l.markTruncated(e)
-	if line = marshal(e); len(line) <= maxLine {
+	if line = marshal(e); len(line) <= most {
 		return line
 	}
 	e.Annotations, e.RequestURI = nil, bounded(e.RequestURI, maxText)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
@@ -21,9 +22,10 @@ type fileSettings struct {
 	path                        string
 	maxAge, maxBackups, maxSize int
 	compress                    bool
-	format, mode                string
+	format                      string
 	chain                       bool
 	chainKey                    string
+	delivery
 }
 
 func (s *fileSettings) register(fs *pflag.FlagSet) {
@@ -35,7 +37,7 @@ func (s *fileSettings) register(fs *pflag.FlagSet) {
 	fs.StringVar(&s.format, "audit-log-format", "json", "format of the audit log: json, or legacy for lines of text")
 	fs.BoolVar(&s.chain, "audit-log-chain", true, "end each line of an audit log file of format json with a hash of it and all previous lines, for portico audit verify")
 	fs.StringVar(&s.chainKey, "audit-log-chain-key-file", "", "`file` with a key of at least 32 bytes for the hashes of --audit-log-chain")
-	fs.StringVar(&s.mode, "audit-log-mode", "blocking", "blocking: a request waits until its line is written; batch: lines are written in the background, and dropped and counted when too many wait")
+	s.delivery.register(fs, filePrefix, modeBlocking)
 }
 
 // check returns an error that names the invalid flag.
@@ -50,8 +52,6 @@ func (s *fileSettings) check() error {
 		return run.Usagef("--audit-log-chain-key-file: requires --audit-log-path, --audit-log-chain and format json")
 	case s.format != "json" && s.format != "legacy":
 		return run.Usagef("--audit-log-format: %q is neither json nor legacy", s.format)
-	case s.mode != "blocking" && s.mode != "batch":
-		return run.Usagef("--audit-log-mode: %q is neither blocking nor batch", s.mode)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ type standard struct{ io.Writer }
 func (standard) Close() error { return nil }
 
 // output opens the file as an output of the log.
-func (s *fileSettings) output(n *run.Node, failed *losses) (output, error) {
+func (s *fileSettings) openOutput(n *run.Node, failed *losses) (output, error) {
 	file, err := s.open()
 	if err != nil {
 		return output{}, run.Usagef("--audit-log-path: %v", err)
@@ -156,15 +156,19 @@ func (s *fileSettings) output(n *run.Node, failed *losses) (output, error) {
 	}
 	file = noted{file, failed}
 	n.OnStop(func(context.Context) { _ = file.Close() })
-	to := blocking(file, failed)
-	if s.mode == "batch" {
-		q := newQueue(failed, func(_ context.Context, _ <-chan struct{}, batch [][]byte) int { return writeAll(file, batch) })
-		n.Go("writing the audit log", q.run)
-		n.OnStop(q.close)
-		to.take = q.add
-	}
+	to := s.delivery.output(n, "writing the audit log", failed, writer(file))
 	to.legacy = s.format == "legacy"
 	return to, nil
+}
+
+// writer returns the delivery to a file, by one request at a time.
+func writer(w io.Writer) deliverFunc {
+	var mu sync.Mutex
+	return func(_ context.Context, _ <-chan struct{}, batch [][]byte) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return writeAll(w, batch)
+	}
 }
 
 // writeAll writes each line by itself, because rotated files are bounded, and returns how many

@@ -21,7 +21,7 @@ import (
 
 // TestFileFlags: an invalid value is refused by the name of its flag.
 func TestFileFlags(t *testing.T) {
-	for _, flag := range []string{"", "--audit-log-maxsize=-1", "--audit-log-maxage=-1", "--audit-log-maxbackup=-1", "--audit-log-format=xml", "--audit-log-mode=fast"} {
+	for _, flag := range []string{"", "--audit-log-maxsize=-1", "--audit-log-maxage=-1", "--audit-log-maxbackup=-1", "--audit-log-format=xml"} {
 		var s fileSettings
 		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 		s.register(fs)
@@ -70,8 +70,7 @@ func TestRotation(t *testing.T) {
 // TestLegacy: an event is one line of text, whatever a client sends.
 func TestLegacy(t *testing.T) {
 	var lines strings.Builder
-	to := blocking(&lines, nil)
-	to.legacy = true
+	to := output{legacy: true, take: blocking(dropped(), writer(&lines), nil)}
 	r := httptest.NewRequest("GET", "/api?a=%0Ab", nil)
 	r.Header.Set("User-Agent", "agent\nAUDIT: id=\"forged\"")
 	log := &Log{apiVersion: "audit/v1", outputs: []output{to}}
@@ -87,8 +86,8 @@ func TestLegacy(t *testing.T) {
 // TestFailuresAreCounted: a line that cannot be written is counted.
 func TestFailuresAreCounted(t *testing.T) {
 	failed := dropped()
-	blocking(failing{}, failed).take([]byte("a"))
-	if n := testutil.ToFloat64(failed); n != 1 {
+	taken := blocking(failed, writer(failing{}), nil)([]byte("a"))
+	if n := testutil.ToFloat64(failed); n != 1 || taken {
 		t.Errorf("%v counted", n)
 	}
 }
@@ -113,7 +112,7 @@ func (f *shrinking) Write(p []byte) (int, error) {
 
 // TestFullDisk: a line that was written in part neither takes the next one with it nor breaks the chain.
 func TestFullDisk(t *testing.T) {
-	s := fileSettings{path: filepath.Join(t.TempDir(), "audit.log"), format: "json", mode: "blocking", chain: true}
+	s := fileSettings{path: filepath.Join(t.TempDir(), "audit.log"), format: "json", chain: true}
 	opened, err := s.open()
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +164,7 @@ func TestChain(t *testing.T) {
 	if err := os.WriteFile(keyFile, []byte(strings.Repeat("k", auditchain.MinKey)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := fileSettings{path: path, maxSize: 1, format: "json", mode: "blocking", chain: true, chainKey: keyFile}
+	s := fileSettings{path: path, maxSize: 1, format: "json", chain: true, chainKey: keyFile}
 	line := []byte(`{"kind":"` + strings.Repeat("a", 400<<10) + `"}`)
 	for range 2 {
 		file, err := s.open()
@@ -195,7 +194,7 @@ func TestChain(t *testing.T) {
 			t.Errorf("%+v has a chain", no)
 		}
 	}
-	if err := (&fileSettings{path: "-", format: "json", mode: "blocking", chain: true, chainKey: keyFile}).check(); err == nil || !strings.Contains(err.Error(), "--audit-log-chain-key-file") {
+	if err := (&fileSettings{path: "-", format: "json", chain: true, chainKey: keyFile}).check(); err == nil || !strings.Contains(err.Error(), "--audit-log-chain-key-file") {
 		t.Errorf("a key without a chain gives %v", err)
 	}
 }

@@ -21,7 +21,7 @@ func TestLossesAreLogged(t *testing.T) {
 	var text strings.Builder
 	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "lost"})
 	l := &losses{Counter: counter, log: slog.New(slog.NewTextHandler(&text, nil)), output: "log"}
-	to := blocking(noted{full{}, l}, l)
+	to := output{take: blocking(l, writer(noted{full{}, l}), nil)}
 	for range 100 {
 		to.take([]byte("event"))
 	}

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -17,6 +18,12 @@ import (
 
 // reloadEvery is how often the policy file is read.
 const reloadEvery = time.Second
+
+// Prefixes of the flags of the outputs.
+const (
+	filePrefix    = "audit-log-"
+	webhookPrefix = "audit-webhook-"
+)
 
 // Settings are the flags of the audit log.
 type Settings struct {
@@ -45,7 +52,8 @@ func (s *Settings) Open(n *run.Node) (log *Log, policy func() *Policy, err error
 }
 
 func (s *Settings) open(n *run.Node) (*Log, error) {
-	if err := s.file.check(); err != nil {
+	err := cmp.Or(s.file.check(), s.file.delivery.check(filePrefix, apiVersion(n)), s.webhook.delivery.check(webhookPrefix, apiVersion(n)))
+	if err != nil {
 		return nil, err
 	}
 	if s.file.path == "" && s.webhook.file == "" {
@@ -61,14 +69,14 @@ func (s *Settings) open(n *run.Node) (*Log, error) {
 	n.Metrics.MustRegister(failed)
 	log := &Log{apiVersion: apiVersion(n), sources: sources{proxies}}
 	if s.file.path != "" {
-		to, err := s.file.output(n, &losses{Counter: failed.WithLabelValues("log"), log: n.Log, output: "log"})
+		to, err := s.file.openOutput(n, &losses{Counter: failed.WithLabelValues("log"), log: n.Log, output: "log"})
 		if err != nil {
 			return nil, err
 		}
 		log.outputs = append(log.outputs, to)
 	}
 	if s.webhook.file != "" {
-		to, err := s.webhook.output(n, log.apiVersion, &losses{Counter: failed.WithLabelValues("webhook"), log: n.Log, output: "webhook"})
+		to, err := s.webhook.open(n, log.apiVersion, &losses{Counter: failed.WithLabelValues("webhook"), log: n.Log, output: "webhook"})
 		if err != nil {
 			return nil, err
 		}

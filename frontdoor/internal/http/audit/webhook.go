@@ -27,10 +27,12 @@ const (
 type webhookSettings struct {
 	file  string
 	pause time.Duration
+	delivery
 }
 
 func (s *webhookSettings) register(fs *pflag.FlagSet) {
-	fs.StringVar(&s.file, "audit-webhook-config-file", "", "kubeconfig of the service that gets the audit log, in batches; empty for none")
+	fs.StringVar(&s.file, "audit-webhook-config-file", "", "kubeconfig of the service that gets the audit log; empty for none")
+	s.delivery.register(fs, webhookPrefix, modeBatch)
 	fs.DurationVar(&s.pause, "audit-webhook-initial-backoff", 10*time.Second, "delay before the first of four retries of a batch; it grows by half each time")
 }
 
@@ -43,7 +45,7 @@ type remote struct {
 }
 
 // output returns the webhook as an output of the log.
-func (s *webhookSettings) output(n *run.Node, apiVersion string, dropped prometheus.Counter) (output, error) {
+func (s *webhookSettings) open(n *run.Node, apiVersion string, dropped prometheus.Counter) (output, error) {
 	if s.pause < 0 {
 		return output{}, run.Usagef("--audit-webhook-initial-backoff: %s is negative", s.pause)
 	}
@@ -57,10 +59,7 @@ func (s *webhookSettings) output(n *run.Node, apiVersion string, dropped prometh
 	}
 	r := &remote{apiVersion: apiVersion, pause: s.pause, log: n.Log,
 		client: webhook.NewClients(webhook.Settings{Caller: webhooks.Caller("frontdoor")}).New(to)}
-	q := newQueue(dropped, r.deliver)
-	n.Go("sending the audit log", q.run)
-	n.OnStop(q.close)
-	return output{take: q.add}, nil
+	return s.delivery.output(n, "sending the audit log", dropped, r.deliver), nil
 }
 
 // eventList is what the webhook gets.

@@ -4,6 +4,7 @@ package auditing
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"time"
 
@@ -58,7 +59,9 @@ func (a *Auditor) Matched(next request.Handler) request.Handler {
 		return next
 	}
 	return func(w http.ResponseWriter, r *request.Request) error {
-		a.write(r, audit.Outcome{Stage: audit.RequestReceived})
+		if !a.write(r, audit.Outcome{Stage: audit.RequestReceived}) {
+			return errors.New("failed to store audit event")
+		}
 		if r.Audit.Rule.LogsResponse() && r.Type != nil && !r.LongRunning() {
 			r.Audit.Response = &audit.Capture{ResponseWriter: w}
 			w = r.Audit.Response
@@ -67,10 +70,11 @@ func (a *Auditor) Matched(next request.Handler) request.Handler {
 	}
 }
 
-// write adds what is known of the request to an outcome, and logs it.
-func (a *Auditor) write(r *request.Request, o audit.Outcome) {
+// write adds what is known of the request to an outcome, and logs it. It reports whether the request may
+// continue.
+func (a *Auditor) write(r *request.Request, o audit.Outcome) bool {
 	if a.Log == nil {
-		return
+		return true
 	}
 	if a.Policy != nil && r.Audit.Rule == nil {
 		attributes := r.Attributes()
@@ -78,7 +82,7 @@ func (a *Auditor) write(r *request.Request, o audit.Outcome) {
 		r.Audit.Rule = a.Policy().Rule(attributes)
 	}
 	if !r.Audit.Rule.Logs(o.Stage) {
-		return
+		return true
 	}
 	o.Record, o.Request, o.Verb, o.Caller, o.Object = r.Audit, r.Request, r.Verb, r.Caller, objectRef(r)
 	if r.Impersonated { // which may be the caller with other groups
@@ -89,7 +93,7 @@ func (a *Auditor) write(r *request.Request, o audit.Outcome) {
 			return a.Text(r.Header.Get("Content-Type"), body)
 		})
 	}
-	a.Log.Write(o)
+	return a.Log.Write(o)
 }
 
 // complete logs the end of a request.

@@ -74,6 +74,33 @@ func TestStages(t *testing.T) {
 	}
 }
 
+// failing is a file that cannot be written.
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, errors.New("no space") }
+
+// TestStrict: a request whose first event cannot be written is refused in mode blocking-strict; the other
+// events do not matter.
+func TestStrict(t *testing.T) {
+	for policy, want := range map[string]bool{"": true, "rules: [{level: Metadata, omitStages: [RequestReceived]}]": true, "rules: [{level: Metadata}]": false} {
+		a := auditing.Auditor{Log: audit.NewLog(failing{}, "audit/v1"), StatusOf: func(http.ResponseWriter, error) int { return http.StatusOK }}
+		if policy != "" {
+			p, err := audit.ParsePolicy([]byte("apiVersion: audit/v1\nkind: Policy\n"+policy), "audit/v1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.Policy = func() *audit.Policy { return p }
+		}
+		served := false
+		handle := func(http.ResponseWriter, *request.Request) error { served = true; return nil }
+		r := &request.Request{Request: httptest.NewRequest("GET", "/version", nil), Verb: "get"}
+		err := a.Audited(a.Matched(handle))(httptest.NewRecorder(), r)
+		if served != want || (err == nil) != want {
+			t.Errorf("%q: served %v, %v", policy, served, err)
+		}
+	}
+}
+
 // TestImpersonation: the event names the user in whose name a caller asks, also if only the groups
 // differ.
 func TestImpersonation(t *testing.T) {
