@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/portico-platform/portico/frontdoor/internal/bootstrap"
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/flowcontrol"
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/reads"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
@@ -69,12 +70,18 @@ func (d *door) createMissing(ctx context.Context, e *typesystem.Engine, t *catal
 	}
 	creating, ctx := errgroup.WithContext(ctx)
 	creating.SetLimit(createdAtOnce)
+	create := d.writes.Create
+	if t.Group == d.vocabulary.Group("flowcontrol.apiserver.") {
+		create = func(ctx context.Context, e *typesystem.Engine, t *catalogue.Type, object map[string]any) error {
+			return d.writes.CreateAs(ctx, flowcontrol.Producer, e, t, object)
+		}
+	}
 	for _, object := range objects {
 		if stored[keyOf(t.GroupResource(), object)] {
 			continue
 		}
 		creating.Go(func() error {
-			return d.answered(ctx, func() error { return d.writes.Create(ctx, e, t, object) })
+			return d.answered(ctx, func() error { return create(ctx, e, t, object) })
 		})
 	}
 	return creating.Wait()

@@ -19,8 +19,11 @@ import (
 // dangling is the type of the condition of a FlowSchema whose level does not exist.
 const dangling = "Dangling"
 
-// manager owns the conditions, under the name that it has in Kubernetes.
-const manager = "api-priority-and-fairness-config-consumer-v1"
+// manager owns the conditions, and Producer the objects, under the names that they have in Kubernetes.
+const (
+	manager  = "api-priority-and-fairness-config-consumer-v1"
+	Producer = "api-priority-and-fairness-config-producer-v1"
+)
 
 // condition is a condition without its time.
 type condition struct {
@@ -61,27 +64,10 @@ func (k *Keeper) report(ctx context.Context, f stored[fairness.Flow]) error {
 		c := conditions.New(want.Type, want.Status, want.Reason, want.Message)
 		conditions.Set(status, c, k.now().UTC().Format(time.RFC3339))
 		if !a.Engine.Types.Release().Before(release.V136) {
-			return apply(ctx, a, object, c)
+			return a.ApplyStatus(ctx, object, manager, map[string]any{"conditions": []any{c}})
 		}
 		before := typesystem.Copy(object)
 		object["status"] = status
 		return a.Engine.Merge.Track(fieldmanager.Change{Type: a.Type, Live: before, New: object, Manager: manager, Subresource: "status"})
 	})
-}
-
-// apply applies a condition to the status of a FlowSchema, as Kubernetes does since it can.
-func apply(ctx context.Context, a amend.Amendment, object, c map[string]any) error {
-	body, err := tree.Encode(map[string]any{"apiVersion": a.Type.APIVersion(), "kind": a.Type.Kind, "metadata": map[string]any{"name": a.Key.Name},
-		"status": map[string]any{"conditions": []any{c}}})
-	if err != nil {
-		return err
-	}
-	applied, _, err := a.Engine.Merge.Patch(ctx, fieldmanager.PatchRequest{Type: a.Type, MediaType: fieldmanager.MediaTypeApply, Body: body,
-		Current: object, Manager: manager, Force: true, Subresource: "status"})
-	if err != nil {
-		return err
-	}
-	clear(object)
-	maps.Copy(object, applied)
-	return nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/amend"
 	"github.com/portico-platform/portico/frontdoor/internal/http/fairness"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
@@ -76,7 +78,8 @@ func (k *Keeper) restore(ctx context.Context, w wanted) error {
 	if (same || !updates) && noted {
 		return nil
 	}
-	err := k.amend(ctx, typeOf(k.Vocabulary, w.kind), w.name, func(_ amend.Amendment, object map[string]any) error {
+	err := k.amend(ctx, typeOf(k.Vocabulary, w.kind), w.name, func(a amend.Amendment, object map[string]any) error {
+		before := typesystem.Copy(object)
 		metadata := maps.Clone(tree.Child(object, "metadata"))
 		if updates && !same {
 			object["spec"] = tree.Copy(w.Object["spec"])
@@ -89,7 +92,7 @@ func (k *Keeper) restore(ctx context.Context, w wanted) error {
 			metadata["annotations"] = annotations
 		}
 		object["metadata"] = metadata
-		return nil
+		return a.Engine.Merge.Track(fieldmanager.Change{Type: a.Type, Live: before, New: object, Manager: Producer})
 	})
 	if err == nil {
 		k.Log.Info("restored a default FlowSchema or PriorityLevelConfiguration", "kind", w.kind, "name", w.name)
@@ -107,7 +110,7 @@ func (k *Keeper) create(ctx context.Context, w wanted) error {
 	if !ok {
 		return nil // disabled by --runtime-config
 	}
-	err := k.Writes.Create(ctx, e, t, tree.Copy(w.Object).(map[string]any))
+	err := k.Writes.CreateAs(ctx, Producer, e, t, tree.Copy(w.Object).(map[string]any))
 	if services.IsReason(err, services.ReasonAlreadyExists) {
 		return nil
 	}

@@ -32,6 +32,9 @@ const (
 	wholeEvery = 18
 )
 
+// manager owns the condition of ServiceCIDRs, under the name that it has in Kubernetes.
+const manager = "kubernetes-service-cidr-controller"
+
 // Config configures a Keeper.
 type Config struct {
 	Vocabulary vocabulary.Vocabulary
@@ -157,21 +160,21 @@ func (k Keeper) defaultRange(t *catalogue.Type) map[string]any {
 
 // mark sets the condition and the finalizer of a new ServiceCIDR.
 func (k Keeper) mark(ctx context.Context, t *catalogue.Type, key resource.Key) error {
-	err := k.Writes.Amend(ctx, amend.Amendment{Engine: k.Engine(), Type: t, Key: key, Change: func(object map[string]any) error {
+	change := amend.Amendment{Engine: k.Engine(), Type: t, Key: key}
+	change.Change = func(object map[string]any) error {
 		metadata := tree.Object(object, "metadata")
 		if finalizers := tree.Texts(metadata, "finalizers"); !slices.Contains(finalizers, k.finalizer()) {
 			metadata["finalizers"] = append(slices.Clone(tree.List(metadata, "finalizers")), k.finalizer())
 		}
-		status := tree.Object(object, "status")
-		for _, item := range tree.List(status, "conditions") {
+		for _, item := range tree.List(tree.Child(object, "status"), "conditions") {
 			if condition, _ := item.(map[string]any); tree.Text(condition, "type") == "Ready" {
 				return nil
 			}
 		}
-		status["conditions"] = append(slices.Clone(tree.List(status, "conditions")), map[string]any{"type": "Ready", "status": "True", "reason": "",
-			"message": "Services may have addresses of this range", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339)})
-		return nil
-	}})
+		return change.ApplyStatus(ctx, object, manager, map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True",
+			"message": "Services may have addresses of this range", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339)}}})
+	}
+	err := k.Writes.Amend(ctx, change)
 	if services.IsReason(err, services.ReasonNotFound) {
 		return nil
 	}

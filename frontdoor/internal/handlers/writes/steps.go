@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/admit"
@@ -261,6 +262,7 @@ func (h *Handlers) admit(ctx context.Context, w *writeRequest, c *current, d des
 	}
 	w.dedupOwnerReferences(d.tree, w.req.Verb == "patch")
 	h.trackFields(w, c, d.tree)
+	established := h.beforeEstablished(w, c, d.tree)
 	if c.exists() {
 		s.PrepareUpdate(d.tree, c.tree)
 		s.Count(d.tree, c.tree)
@@ -275,6 +277,7 @@ func (h *Handlers) admit(ctx context.Context, w *writeRequest, c *current, d des
 	if managedFields != nil {
 		strategy.Metadata(a.tree)["managedFields"] = managedFields
 	}
+	h.trackEstablished(w, established, a.tree)
 	fieldmanager.Settle(c.tree, a.tree)
 	a.json, err = tree.WithManagedFields(a.json, strategy.Metadata(a.tree)["managedFields"])
 	return a, err
@@ -379,6 +382,44 @@ func (h *Handlers) trackFields(w *writeRequest, c *current, object map[string]an
 	r := w.req
 	err := r.Engine.Merge.Track(fieldmanager.Change{Type: r.Type, Live: c.tree, New: object, Manager: w.fieldManager(), Subresource: r.SubresourceName()})
 	if err != nil { // the managedFields stay unchanged; the write itself is valid
+		h.Log.Debug("field owners were not recorded", "resource", r.Type.Key, "name", r.Name, "error", err)
+	}
+}
+
+// beforeEstablished returns the status of a definition before the front door sets its parts of it: what the
+// client has written in a write of the status, otherwise the stored one; nil for other types.
+func (h *Handlers) beforeEstablished(w *writeRequest, c *current, object map[string]any) map[string]any {
+	if !w.req.Type.Behavior.DefinesTypes {
+		return nil
+	}
+	status := tree.Child(c.tree, "status")
+	if w.req.Subresource != nil {
+		status = tree.Child(object, "status")
+	}
+	if status == nil {
+		return map[string]any{}
+	}
+	return typesystem.Copy(status)
+}
+
+// trackEstablished records the front door as the manager of what it has set in the status of a definition,
+// except for the stored versions, which nobody owns.
+func (h *Handlers) trackEstablished(w *writeRequest, before, object map[string]any) {
+	status := tree.Child(object, "status")
+	if before == nil || status == nil {
+		return
+	}
+	for part, empty := range map[string]any{"acceptedNames": map[string]any{}, "conditions": []any{}} {
+		if before[part] == nil { // as in Kubernetes, where a new definition has them
+			before[part] = empty
+		}
+	}
+	before["storedVersions"] = status["storedVersions"]
+	live := maps.Clone(object)
+	live["status"] = before
+	r := w.req
+	err := r.Engine.Merge.Track(fieldmanager.Change{Type: r.Type, Live: live, New: object, Manager: h.ownManager(), Subresource: "status"})
+	if err != nil {
 		h.Log.Debug("field owners were not recorded", "resource", r.Type.Key, "name", r.Name, "error", err)
 	}
 }

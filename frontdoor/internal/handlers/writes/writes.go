@@ -50,13 +50,21 @@ func (h *Handlers) repairer() repairs.Repairer {
 // Create creates an object as the front door itself, without authorization and admission.
 // An object that exists is left unchanged, without an error.
 func (h *Handlers) Create(ctx context.Context, e *typesystem.Engine, t *catalogue.Type, object map[string]any) error {
+	return h.CreateAs(ctx, h.ownManager(), e, t, object)
+}
+
+// ownManager is the field manager of what the front door itself writes.
+func (h *Handlers) ownManager() string { return h.Vocabulary.Namespace("apiserver") }
+
+// CreateAs is Create for a part of the front door that has its own field manager.
+func (h *Handlers) CreateAs(ctx context.Context, manager string, e *typesystem.Engine, t *catalogue.Type, object map[string]any) error {
 	apiserver := services.UserInfo{Name: "system:apiserver", Groups: []string{services.GroupMasters, services.GroupAuthenticated}}
 	meta := strategy.Metadata(object)
 	namespace, _ := meta["namespace"].(string)
 	r := &request.Request{Request: (&http.Request{Header: http.Header{}}).WithContext(ctx), Engine: e, Verb: "create", Type: t,
 		Namespace: namespace, User: apiserver, Caller: apiserver, Audit: &audit.Record{}}
 	w := &writeRequest{req: r, subject: typesystem.SubjectOf(nil), bodyType: t, admission: admit.Exempt(r), body: wire.Body{Object: object}}
-	w.options.Manager = h.Vocabulary.Namespace("apiserver")
+	w.options.Manager = manager
 	_, err := h.attempt(ctx, w, true)
 	if services.IsReason(err, services.ReasonAlreadyExists) {
 		return nil

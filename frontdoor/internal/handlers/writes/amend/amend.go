@@ -4,12 +4,14 @@ package amend
 
 import (
 	"context"
+	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/races"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/resource"
@@ -37,6 +39,22 @@ type Amendment struct {
 // NotFound (404) if the object does not exist.
 func (a Amendment) Apply(ctx context.Context, store services.Store) error {
 	return services.RetryLost(ctx, races.Lost, func() error { return a.once(ctx, store) })
+}
+
+// ApplyStatus applies a status to an object, in place, as a field manager that owns it.
+func (a Amendment) ApplyStatus(ctx context.Context, object map[string]any, manager string, status map[string]any) error {
+	body, err := tree.Encode(map[string]any{"apiVersion": a.Type.APIVersion(), "kind": a.Type.Kind, "metadata": map[string]any{"name": a.Key.Name}, "status": status})
+	if err != nil {
+		return err
+	}
+	applied, _, err := a.Engine.Merge.Patch(ctx, fieldmanager.PatchRequest{Type: a.Type, MediaType: fieldmanager.MediaTypeApply, Body: body,
+		Current: object, Manager: manager, Force: true, Subresource: "status"})
+	if err != nil {
+		return err
+	}
+	clear(object)
+	maps.Copy(object, applied)
+	return nil
 }
 
 func (a Amendment) once(ctx context.Context, store services.Store) error {
