@@ -35,6 +35,9 @@ func (p *publisher) run(ctx context.Context) error {
 	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{"name": clusterInfo}, "data": map[string]any{payload: content}}}
 	for {
+		if _, err := p.configMaps.Get(ctx, clusterInfo, metav1.GetOptions{}); err == nil {
+			return nil
+		}
 		_, err := p.configMaps.Create(ctx, object, metav1.CreateOptions{})
 		switch {
 		case err == nil:

@@ -116,7 +116,7 @@ func (p Profile) checkSubject(r *x509.CertificateRequest) error {
 	if len(r.Subject.Organization) != 1 || r.Subject.Organization[0] != nodesOrganization {
 		return fmt.Errorf("the organization is %q, not exactly %s", r.Subject.Organization, nodesOrganization)
 	}
-	if name, ok := strings.CutPrefix(r.Subject.CommonName, nodeNameStart); !ok || name == "" {
+	if !strings.HasPrefix(r.Subject.CommonName, nodeNameStart) {
 		return fmt.Errorf("the common name %q does not start with %s", r.Subject.CommonName, nodeNameStart)
 	}
 	return nil

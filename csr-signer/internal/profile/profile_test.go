@@ -33,7 +33,7 @@ func TestTemplate(t *testing.T) {
 		{"a node", v.Signers.NodeClient, x509.CertificateRequest{Subject: node}, client, true},
 		{"no node", v.Signers.NodeClient, x509.CertificateRequest{Subject: jane}, client, false},
 		{"a node without a name", v.Signers.NodeClient, x509.CertificateRequest{
-			Subject: pkix.Name{CommonName: "system:node:", Organization: node.Organization}}, client, false},
+			Subject: pkix.Name{CommonName: "system:node:", Organization: node.Organization}}, client, true}, // only the prefix is required
 		{"a node of more groups", v.Signers.NodeClient, x509.CertificateRequest{
 			Subject: pkix.Name{CommonName: node.CommonName, Organization: []string{"system:nodes", "x"}}}, client, false},
 		{"a usage less", v.Signers.NodeClient, x509.CertificateRequest{Subject: node}, []string{clientAuth}, false},

@@ -202,9 +202,17 @@ func (x *extension) ping(ctx context.Context) error {
 	defer response.Body.Close()
 	_, _ = io.CopyN(io.Discard, response.Body, ledger.ExtensionResources.Bytes) // so that the connection is kept
 	if response.StatusCode/100 != 2 {
-		return fmt.Errorf("bad status from %s: %d", x.service, response.StatusCode)
+		return fmt.Errorf("bad status from %s: %d%s", x.service, response.StatusCode, x.withoutIdentity(response.StatusCode))
 	}
 	return nil
+}
+
+// withoutIdentity says why an extension may refuse a request, if the front door has no certificate.
+func (x *extension) withoutIdentity(code int) string {
+	if code != http.StatusUnauthorized && code != http.StatusForbidden || x.handlers.identity() != nil {
+		return ""
+	}
+	return "; the request has no client certificate, because --proxy-client-cert-file is not set"
 }
 
 // get requests a document of the extension as the front door itself.

@@ -33,6 +33,9 @@ func (s *Settings) Apply(n *run.Node, c *Config) (err error) {
 	case (s.certificate == "") != (s.key == ""):
 		return run.Usagef("--proxy-client-cert-file and --proxy-client-key-file must be used together")
 	case s.certificate == "":
+		if file, _ := n.Flags.GetString("requestheader-client-ca-file"); file != "" {
+			n.Log.Warn("extensions of the API do not know who sends a request: they need a client certificate", "flag", "proxy-client-cert-file")
+		}
 		return nil
 	}
 	if c.Identity, err = keypair.Open(keypair.Files{What: "client certificate for extensions", Cert: s.certificate, Key: s.key}, n.Log); err != nil {

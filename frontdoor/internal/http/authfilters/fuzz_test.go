@@ -133,3 +133,13 @@ func checkConstrained(t *testing.T, im *impersonation, r *request.Request) {
 		t.Errorf("%+v: more than the fixed groups", u)
 	}
 }
+
+// TestBearerToken: the token ends at a space, and a second space before it means that there is none.
+func TestBearerToken(t *testing.T) {
+	c := &Control{Vocabulary: vocabulary.K8s()}
+	for header, want := range map[string]string{"Bearer abc": "abc", "bearer abc": "abc", " Bearer abc ": "abc", "Bearer  abc": "", "Bearer": "", "Bearer abc def": "abc", "Basic abc": ""} {
+		if got := c.bearerToken(http.Header{"Authorization": {header}}); got != want {
+			t.Errorf("%q: %q, want %q", header, got, want)
+		}
+	}
+}

@@ -104,9 +104,10 @@ func (c *Control) noteStale(r *request.Request, a services.Authentication) {
 // bearerToken returns the token of a request, "" if there is none. A browser's
 // WebSocket cannot set headers and carries it in a subprotocol.
 func (c *Control) bearerToken(h http.Header) string {
-	scheme, token, _ := strings.Cut(h.Get("Authorization"), " ")
+	scheme, rest, _ := strings.Cut(strings.TrimSpace(h.Get("Authorization")), " ")
 	if strings.EqualFold(scheme, "Bearer") {
-		return strings.TrimSpace(token)
+		token, _, _ := strings.Cut(rest, " ") // none after a second space, as in Kubernetes
+		return token
 	}
 	if !strings.EqualFold(h.Get("Upgrade"), "websocket") {
 		return ""

@@ -43,6 +43,9 @@ func TestCauses(t *testing.T) {
 		{`{type: number, format: float}`, `1e300`, causes{`<nil>: Invalid value: "": Checked value must be of type number with format float in spec.v`}},
 		{`{type: number, multipleOf: 2}`, `1e300`, causes{`spec.v: Invalid value: 1e+300: spec.v in body should be a multiple of 2`}},
 		{`{type: number, multipleOf: 0.1}`, `0.3`, nil},
+		{`{type: array, x-list-type: map, x-list-map-keys: [k], items: {type: object, required: [k], properties: {k: {type: string}}}}`, `[x]`,
+			causes{`spec.v[0]: Invalid value: "string": spec.v[0] in body must be of type object: "string"`, `spec.v[0]: Invalid value: "x": must be an object for an array of list-type map`}},
+		{`{type: string, maxLength: 1}`, `abc`, causes{`spec.v: Too long: may not be more than 1 byte`}},
 	} {
 		eachVocabulary(t, func(t *testing.T, w world) {
 			w = later(t, w.vocabulary)

@@ -234,7 +234,7 @@ func TestValues(t *testing.T) {
 		"embedded version":    {`{o: {type: object, x-embedded-resource: true, x-preserve-unknown-fields: true}}`, `{o: {kind: Pod, apiVersion: a/b/c}}`, "unexpected GroupVersion string: a/b/c"},
 		"required":            {`{s: {type: object, required: [a], properties: {a: {type: string}}}}`, `{s: {}}`, "spec.s.a: Required value"},
 		"required empty":      {`{s: {type: object, required: [a], properties: {a: {type: string}}}}`, `{s: {a: ""}}`, ""},
-		"items":               {`{l: {type: array, maxItems: 1, items: {type: string}}}`, `{l: [a, b]}`, "Too many: 2: must have at most 1 items"},
+		"items":               {`{l: {type: array, maxItems: 1, items: {type: string}}}`, `{l: [a, b]}`, "Too many: 2: must have at most 1 item"},
 		"item":                {`{l: {type: array, items: {type: string}}}`, `{l: [a, 1]}`, "spec.l[1]: Invalid value"},
 		"properties":          {`{m: {type: object, minProperties: 1, additionalProperties: {type: string}}}`, `{m: {}}`, "should have at least 1 properties"},
 		"values":              {`{m: {type: object, additionalProperties: {type: string}}}`, `{m: {a: 1}}`, "spec.m.a: Invalid value"},

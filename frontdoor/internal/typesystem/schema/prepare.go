@@ -178,7 +178,7 @@ func (p *preparation) value(n *node, value any, at *field.Path) (replaced any, o
 }
 
 func (p *preparation) dictionary(n *node, m map[string]any, at *field.Path) {
-	below := field.Path{Parent: at, IsKey: true}
+	below := field.Path{Parent: at, IsKey: n.custom == nil} // as Kubernetes writes it
 	for key := range m {
 		below.Name = key
 		p.entry(n, m, &below)

@@ -64,9 +64,16 @@ func (e *Errors) Full() bool { return len(e.causes) >= maxErrors || e.text >= ma
 // Any reports whether there are any errors so far.
 func (e *Errors) Any() bool { return len(e.causes) > 0 }
 
-// Causes returns the collected errors, sorted and without duplicates.
+// Causes returns the collected errors, sorted and without duplicates. What is said about
+// the validation itself is the last.
 func (e *Errors) Causes() []services.StatusCause {
 	slices.SortStableFunc(e.causes, func(a, b services.StatusCause) int {
+		if last := ofNothing(a); last != ofNothing(b) {
+			if last {
+				return 1
+			}
+			return -1
+		}
 		if by := strings.Compare(a.Field, b.Field); by != 0 {
 			return by
 		}
@@ -74,6 +81,11 @@ func (e *Errors) Causes() []services.StatusCause {
 	})
 	e.causes = slices.Compact(e.causes)
 	return e.causes
+}
+
+// ofNothing reports whether a cause is about neither a field nor a value.
+func ofNothing(c services.StatusCause) bool {
+	return c.Field == NoPath && strings.HasPrefix(c.Message, "Invalid value: null: ")
 }
 
 func (e *Errors) add(reason string, at *Path, message string) {
@@ -200,7 +212,7 @@ func (e *Errors) TooLong(at *Path, limit int) {
 	if e.full() {
 		return
 	}
-	e.add(services.CauseTooLong, at, fmt.Sprintf("Too long: may not be more than %d bytes", limit))
+	e.add(services.CauseTooLong, at, "Too long: may not be more than "+counted(limit, "byte"))
 }
 
 // TooMany adds the error of a list of more than limit items.
@@ -208,7 +220,15 @@ func (e *Errors) TooMany(at *Path, count, limit int) {
 	if e.full() {
 		return
 	}
-	e.add(causeTooMany, at, fmt.Sprintf("Too many: %d: must have at most %d items", count, limit))
+	e.add(causeTooMany, at, fmt.Sprintf("Too many: %d: must have at most %s", count, counted(limit, "item")))
+}
+
+// counted returns a number of things.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.Itoa(n) + " " + thing + "s"
 }
 
 // Display returns a value in the form of messages: as JSON.

@@ -331,6 +331,10 @@ func (k *Set) list(f found, items []any) {
 	}
 	seen := make(map[string]int, len(items))
 	for i, item := range items {
+		if _, isObject := item.(map[string]any); !k.isSet && !isObject && item != nil {
+			f.Invalid(f.at.Item(i), item, "must be an object for an array of list-type map")
+			continue
+		}
 		identity := k.identity(item)
 		id := field.Display(identity)
 		if seen[id]++; seen[id] == 2 { // reported once per value
