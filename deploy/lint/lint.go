@@ -37,7 +37,7 @@ func (r Rule) Check(w *Workspace) []Finding { return r.check(w) }
 
 // Rules returns all rules.
 func Rules() []Rule {
-	return slices.Concat(importRules(), sizeRules(), wordRules(), citationRules(), dialectRules(), securityRules(), textRules(), stateRules(), errorRules(), walkRules(), pageRules(), metricRules())
+	return slices.Concat(importRules(), sizeRules(), wordRules(), citationRules(), dialectRules(), securityRules(), textRules(), stateRules(), errorRules(), walkRules(), pageRules(), metricRules(), identifierRules())
 }
 
 // Workspace is the parsed source of all modules.

@@ -67,6 +67,8 @@ func TestRulesFind(t *testing.T) {
 		{"names and comments use", "store/a.go", "// f reads what has no\n// room for it.\nfunc f() {}"},
 		{"names and comments use", "frontdoor/internal/wire/table/a.go", "// f is for whoever comes.\nfunc f() {}"},
 		{"names and comments use", "frontdoor/internal/wire/a.go", "func wanted() {}"},
+		{"texts for clients", "store/a.go", "func checkReplicas() {}\nconst text = `Number of replicas that are checkReplicas.`"},
+		{"texts for clients", "store/a.go", "type oneThing struct{}\nconst text = `there is (oneThing) too many`"},
 		{"comments cite sections", "store/a.go", "// f serves \"Watching\" and\n// \"Paths\".\nfunc f() {}"},
 		{"every test that the security page", "docs/security.md", "`store/a_test.go:TestNone`"},
 		{"every test that the security page", "docs/security.md", "nothing"},

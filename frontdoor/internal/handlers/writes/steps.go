@@ -403,7 +403,7 @@ func (h *Handlers) beforeEstablished(w *writeRequest, c *current, object map[str
 }
 
 // trackEstablished records the front door as the manager of what it has set in the status of a definition,
-// except for the stored versions, which nobody owns.
+// except for the stored versions, which have no owner.
 func (h *Handlers) trackEstablished(w *writeRequest, before, object map[string]any) {
 	status := tree.Child(object, "status")
 	if before == nil || status == nil {
