@@ -74,6 +74,17 @@ func TestReleases(t *testing.T) {
 			}
 		}
 	}
+	for _, gate := range []string{"BoundServiceAccountTokenVolume", "APIPriorityAndFairness", "RemainingItemCount", "IPv6DualStack", "RemoveSelfLink", "CronJobControllerV2",
+		"ExpandPersistentVolumes", "ValidateProxyRedirects", "CSIMigrationAWS", "DynamicKubeletConfig"} { // beta at 1.21
+		for _, value := range []string{"true", "false"} {
+			if _, _, err := parse(release.V121, gate, value); err != nil {
+				t.Errorf("%s=%s at 1.21: %v", gate, value, err)
+			}
+		}
+		if _, _, err := parse(release.V136, gate, "true"); err == nil {
+			t.Errorf("%s at 1.36 is accepted", gate)
+		}
+	}
 	if _, _, err := parse(release.V136, "SuspendJob", "true"); err == nil || !strings.Contains(err.Error(), "unrecognized feature gate: SuspendJob") {
 		t.Errorf("a removed gate: %v", err)
 	}
