@@ -66,3 +66,26 @@ func TestCauses(t *testing.T) {
 		})
 	}
 }
+
+// TestLaxDefaults: Kubernetes looks at neither defaults of the values of maps, nor duplicates in defaults, nor the
+// type of the default of an int-or-string.
+func TestLaxDefaults(t *testing.T) {
+	for schema, want := range map[string]bool{
+		`{type: object, additionalProperties: {type: string, default: 1}}`:                                  true,
+		`{type: object, additionalProperties: {type: object, properties: {z: {type: string, default: 5}}}}`: true,
+		`{type: array, items: {type: string}, x-list-type: set, default: [z, z]}`:                           true,
+		`{x-int-or-string: true, default: []}`:                                                              true,
+		`{type: array, items: {x-int-or-string: true}, default: [{}]}`:                                      true,
+		`{type: object, properties: {additionalProperties: {type: string, default: 1}}}`:                    false,
+		`{type: array, items: {type: string}, x-list-type: set, default: [1]}`:                              false,
+		`{x-int-or-string: true, anyOf: [{type: integer}, {type: string}], default: []}`:                    false,
+	} {
+		eachVocabulary(t, func(t *testing.T, w world) {
+			definition := w.widgets(t, `{type: object, properties: {spec: {type: object, properties: {v: `+schema+`}}}}`)
+			w.prepare(t, definition)
+			if err := w.rules().Check(definition, nil); (err == nil) != want {
+				t.Errorf("%s: %v", schema, err)
+			}
+		})
+	}
+}

@@ -171,6 +171,7 @@ func (c *check) schemaOf(holder map[string]any, keepAll bool, where *field.Path)
 		case s["default"] == nil:
 		case !c.relaxed.defaults:
 			c.Forbidden(where.Field("default"), "must not be set in "+tree.Text(c.object, "apiVersion")+" CustomResourceDefinitions")
+		case ofMap(where): // Kubernetes does not look there
 		default:
 			c.Schemas.CheckDefault(reader.schema(s), where.Field("default"), &c.Errors)
 		}
@@ -278,4 +279,14 @@ func (c *check) scale(s map[string]any, where *field.Path) {
 			c.Invalid(where.Field(p.name), path, "should be a json path under "+p.hint)
 		}
 	}
+}
+
+// ofMap reports whether a schema is that of the values of a map, or below one.
+func ofMap(where *field.Path) bool {
+	for ; where != nil; where = where.Parent {
+		if where.Name == "additionalProperties" && !where.IsKey {
+			return true
+		}
+	}
+	return false
 }

@@ -269,7 +269,7 @@ func (c *check) customValue(n *node, value, old any, at *field.Path) {
 			if f := n.fields[name]; f != nil {
 				c.value(f.node, item, before[name], &field.Path{Parent: at, Name: name})
 			} else if n.kind == dictionary {
-				c.value(n.item, item, before[name], &field.Path{Parent: at, Name: name})
+				c.value(n.item, item, before[name], &field.Path{Parent: at, Name: name, InMap: true})
 			}
 		}
 	case []any:

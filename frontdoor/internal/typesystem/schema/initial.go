@@ -2,6 +2,7 @@ package schema
 
 import (
 	"context"
+	"maps"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
@@ -10,10 +11,12 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
 	"github.com/portico-platform/portico/services/tree"
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // CheckDefault validates the default of a custom type's schema: it must have no unknown
-// fields, and be valid without applying the defaults of its own fields.
+// fields, and be valid without applying the defaults of its own fields. As in Kubernetes, types of lists and
+// the type of an int-or-string do not matter here.
 func (e *Engine) CheckDefault(s *spec.Schema, at *field.Path, errs *field.Errors) {
 	n := e.structural(s)
 	p := preparation{vocabulary: e.vocabulary, asGiven: true}
@@ -25,8 +28,32 @@ func (e *Engine) CheckDefault(s *spec.Schema, at *field.Path, errs *field.Errors
 		errs.Invalid(at, s.Default, why)
 	}
 	c := &check{Check: rules.Check{Vocabulary: e.vocabulary}}
-	c.value(n, s.Default, nil, nil)
+	c.value(e.structural(lax(s)), s.Default, nil, nil)
 	errs.JoinBelow(at, &c.Errors)
+}
+
+// lax returns a schema without types of lists and int-or-string, also below it.
+func lax(s *spec.Schema) *spec.Schema {
+	if s == nil {
+		return nil
+	}
+	copied := *s
+	copied.Extensions = maps.Clone(s.Extensions)
+	prefix := vocabulary.K8s().Extension
+	for _, name := range []string{"list-type", "list-map-keys", "int-or-string"} {
+		delete(copied.Extensions, prefix+name)
+	}
+	copied.Properties = maps.Clone(s.Properties)
+	for name, property := range s.Properties {
+		copied.Properties[name] = *lax(&property)
+	}
+	if s.Items != nil {
+		copied.Items = &spec.SchemaOrArray{Schema: lax(s.Items.Schema)}
+	}
+	if s.AdditionalProperties != nil {
+		copied.AdditionalProperties = &spec.SchemaOrBool{Allows: s.AdditionalProperties.Allows, Schema: lax(s.AdditionalProperties.Schema)}
+	}
+	return &copied
 }
 
 // Complete prunes and defaults a stored object according to the current schema of its type,

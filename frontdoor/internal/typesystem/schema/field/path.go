@@ -10,7 +10,8 @@ type Path struct {
 	Parent *Path
 	Name   string // of a field, or key of a map; empty for an item of a list
 	Index  int    // of an item of a list
-	IsKey  bool   // Name is the key of a map
+	IsKey  bool   // Name is the key of a map, in brackets
+	InMap  bool   // Name is the key of a map, for Bracketed
 }
 
 // String returns the path in the form of messages: spec.containers[0].name.
@@ -38,6 +39,17 @@ func (p *Path) append(b []byte) []byte {
 		b = append(append(b, '.'), p.Name...)
 	}
 	return b
+}
+
+// Bracketed returns the path with the keys of maps in brackets, as errors about lists in maps of custom
+// types have it.
+func (p *Path) Bracketed() *Path {
+	if p == nil {
+		return nil
+	}
+	own := *p
+	own.Parent, own.IsKey = p.Parent.Bracketed(), p.IsKey || p.InMap
+	return &own
 }
 
 // Field returns the path of a field below p.

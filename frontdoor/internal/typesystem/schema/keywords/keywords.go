@@ -329,24 +329,26 @@ func (k *Set) list(f found, items []any) {
 	if !k.isSet && len(k.keys) == 0 {
 		return
 	}
-	seen := make(map[string]int, len(items))
 	for i, item := range items {
 		if _, isObject := item.(map[string]any); !k.isSet && !isObject && item != nil {
-			f.Invalid(f.at.Item(i), item, "must be an object for an array of list-type map")
-			continue
+			f.Invalid(f.at.Bracketed().Item(i), item, "must be an object for an array of list-type map")
+			return // as in Kubernetes
 		}
+	}
+	seen := make(map[string]int, len(items))
+	for i, item := range items {
 		identity := k.identity(item)
 		id := field.Display(identity)
 		if seen[id]++; seen[id] == 2 { // reported once per value
-			f.Duplicate(f.at.Item(i), identity)
+			f.Duplicate(f.at.Bracketed().Item(i), identity)
 		}
 	}
 }
 
-// identity returns the part of a list item that identifies it.
+// identity returns the part of a list item that identifies it. Null is an object without keys.
 func (k *Set) identity(item any) any {
 	m, ok := item.(map[string]any)
-	if k.isSet || !ok {
+	if k.isSet || !ok && item != nil {
 		return item
 	}
 	identity := make(map[string]any, len(k.keys))
