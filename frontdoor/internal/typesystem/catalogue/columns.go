@@ -41,7 +41,7 @@ func (c *Catalogue) describe(t *Type, column *kinds.Column) string {
 // describeNamed returns the description of the field of an object, its spec or its status that has the
 // name of a column: Last Schedule is lastScheduleTime.
 func (c *Catalogue) describeNamed(t *Type, column string) string {
-	wanted := strings.ToLower(strings.NewReplacer(" ", "", "-", "", "(", "", ")", "").Replace(column))
+	expected := strings.ToLower(strings.NewReplacer(" ", "", "-", "", "(", "", ")", "").Replace(column))
 	for _, part := range []string{"", "spec", "status"} {
 		s := c.Resolve(t.Schema())
 		if part != "" {
@@ -51,7 +51,7 @@ func (c *Catalogue) describeNamed(t *Type, column string) string {
 			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-			if lower := strings.ToLower(name); lower == wanted || lower == wanted+"time" {
+			if lower := strings.ToLower(name); lower == expected || lower == expected+"time" {
 				return s.Properties[name].Description
 			}
 		}

@@ -67,7 +67,7 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// TestLaxDefaults: Kubernetes looks at neither defaults of the values of maps, nor duplicates in defaults, nor the
+// TestLaxDefaults: Kubernetes validates neither defaults of the values of maps, nor duplicates in defaults, nor the
 // type of the default of an int-or-string.
 func TestLaxDefaults(t *testing.T) {
 	for schema, want := range map[string]bool{
