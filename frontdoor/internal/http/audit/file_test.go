@@ -7,10 +7,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -48,8 +50,13 @@ func TestRotation(t *testing.T) {
 			t.Fatal(err)
 		}
 		line := []byte(strings.Repeat("a", 400<<10))
-		if n := writeAll(file, [][]byte{line, line, line, line, line}); n != 5 {
-			t.Errorf("%d lines written", n)
+		for range 5 {
+			if n := writeAll(file, [][]byte{line}); n != 1 {
+				t.Errorf("%d lines written", n)
+			}
+			for now := time.Now().UnixMilli(); time.Now().UnixMilli() == now; { // names of files have milliseconds
+				runtime.Gosched()
+			}
 		}
 		if err := file.Close(); err != nil {
 			t.Fatal(err)
