@@ -186,6 +186,10 @@ bounds: ## measure what lost hubs and crashed front doors cost, in ROUNDS; fails
 attack: ## attack the suite: the trials in their large form, again and again, and a report
 	go test -count=1 -timeout 0 -v -run 'TestAttack|TestLinearizable' ./deploy/e2e -args -slowest 1s $(ATTACK_ARGS)
 
+.PHONY: soak
+soak: ## make each kind of change SOAK_ROUNDS times, 1,000 by default, and compare what the process holds
+	go test -count=1 -timeout 0 -v -run TestSoak ./deploy/e2e -args -rounds $(or $(SOAK_ROUNDS),1000)
+
 FUZZTIME ?= 10m
 
 .PHONY: fuzz

@@ -194,3 +194,14 @@ func (a Answer) Decode(t *testing.T, into any) {
 		t.Fatalf("%v in %.300s", err, a.Body)
 	}
 }
+
+// WithoutConnections returns the cluster with connections of its own, none of which is open yet.
+func (c *Cluster) WithoutConnections() *Cluster {
+	as := *c
+	transport := c.http.Transport.(*http.Transport).Clone()
+	as.http = &http.Client{Transport: transport}
+	return &as
+}
+
+// CloseConnections closes the connections that are not in use.
+func (c *Cluster) CloseConnections() { c.http.CloseIdleConnections() }
