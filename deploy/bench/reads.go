@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
+	"regexp"
 	"time"
 
 	"github.com/portico-platform/portico/deploy/bench/internal/process"
@@ -126,6 +128,46 @@ func (m *measurement) list(ctx context.Context, n int, next func() func() bool, 
 		})
 	})
 }
+
+// nextChunk finds the token of the next chunk in the metadata of a list.
+var nextChunk = regexp.MustCompile(`"continue":"([^"]+)"`)
+
+// chunks reads all pods in chunks, with a limit on the objects of each, as kubectl does.
+func chunks(limit int) func(context.Context, *measurement) error {
+	return func(ctx context.Context, m *measurement) error {
+		all, err := m.connect(ctx, 1)
+		if err != nil {
+			return err
+		}
+		return m.measure(ctx, func() (load.Samples, error) {
+			return all.Run(ctx, load.During(m.settings.duration), func(_ int, c *wire.Conn) (size int64, err error) {
+				for token, n := "", 0; err == nil && (n == 0 || token != ""); n++ {
+					if n > (m.pods+limit-1)/limit {
+						return size, fmt.Errorf("%d pods are not read by %d chunks of %d", m.pods, n, limit)
+					}
+					var first []byte
+					var read int64
+					path := fmt.Sprintf("%s?limit=%d&continue=%s", pods, limit, url.QueryEscape(token))
+					read, err = c.Do(wire.Request{Method: http.MethodGet, Path: path}, func(piece []byte) {
+						first = append(first, piece[:min(len(piece), max(0, maxListHead-len(first)))]...)
+					})
+					size += read
+					token = ""
+					if found := nextChunk.FindSubmatch(first); found != nil {
+						token = string(found[1])
+					}
+				}
+				if err == nil && size < int64(m.pods)*minPodBytes {
+					err = fmt.Errorf("all chunks have only %d bytes", size)
+				}
+				return size, err
+			})
+		})
+	}
+}
+
+// maxListHead bounds what precedes the first object of a list.
+const maxListHead = 2 << 10
 
 // get reads pods by name.
 func get(clients int) func(context.Context, *measurement) error {

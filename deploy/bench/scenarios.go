@@ -98,6 +98,7 @@ func scenarios() []scenario {
 		{"list as Protobuf, repeated", reads, true, repeatedList(protobuf), goals{cpu(1. / 3)}},
 		{"list as Table, first", reads, true, firstList(table), goals{cpu(1. / 3)}},
 		{"list as Table, repeated", reads, true, repeatedList(table), goals{cpu(1. / 3)}},
+		{"list in chunks of 500", reads, true, chunks(500), goals{cpu(1. / 3), took(1. / 3)}},
 		{"watch start", reads, true, watchStart(plainWatch), goals{cpu(1. / 3), took(1. / 3)}},
 		{"watch start, sendInitialEvents", reads, true, watchStart(streamedList), goals{cpu(1. / 3), took(1. / 3)}},
 		{"get a pod, 16 clients", reads, true, get(16), goals{rate(3), cpu(1. / 3)}},
