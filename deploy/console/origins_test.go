@@ -63,7 +63,9 @@ func newHostile(t *testing.T) *hostile {
 		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.reported = append(h.reported, strings.TrimPrefix(r.URL.RequestURI(), "/"))
+		if r.URL.Path != "/favicon.ico" { // which the browser requests by itself, some time after a page
+			h.reported = append(h.reported, strings.TrimPrefix(r.URL.RequestURI(), "/"))
+		}
 	}))
 	t.Cleanup(h.Close)
 	return h
