@@ -107,6 +107,9 @@ func (f *following) note(kind string, o any) {
 		f.fault("%T: %v", o, err)
 		return
 	}
+	if published(object.GetName()) {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.events = append(f.events, event{kind, object.GetNamespace() + "/" + object.GetName(), "", versionOf(object)})
