@@ -12,8 +12,11 @@ import (
 	"fmt"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/portico-platform/portico/deploy/e2e/cluster"
 	"github.com/portico-platform/portico/services/contracttest/lossy"
+	"github.com/portico-platform/portico/services/kit/kittest/kmsplugin"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 )
 
@@ -32,6 +35,8 @@ type Target struct {
 	ProxyName                       string
 	// Processes are those of the suite.
 	Processes []Process
+	// KMS is the plugin that encrypts PodTemplates in etcd.
+	KMS *kmsplugin.Plugin
 	// Peers describes the connections between separate processes; nil for the all-in-one.
 	Peers *Peers
 	// Large makes trials use their full counts; otherwise they use smaller ones, for a
@@ -51,6 +56,8 @@ type Peers struct {
 	Services map[string]string
 	// StoreLink is the link from the store to etcd.
 	StoreLink *lossy.Proxy
+	// Etcd is a client of etcd.
+	Etcd *clientv3.Client
 }
 
 // Trial is one attack or fault.
@@ -78,7 +85,7 @@ type Outcome struct {
 }
 
 // trialTimeout bounds the time of one trial.
-const trialTimeout = 90 * time.Second
+const trialTimeout = 2 * time.Minute
 
 // attempt runs one trial.
 func attempt(ctx context.Context, t *Target, trial Trial) (o Outcome) {

@@ -3,6 +3,8 @@ package e2e
 import (
 	"flag"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/deploy/attack/trials"
 	"github.com/portico-platform/portico/deploy/e2e/matrix"
 	"github.com/portico-platform/portico/services/contracttest/lossy"
+	"github.com/portico-platform/portico/services/kit/kittest/kmsplugin"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -58,6 +61,19 @@ func besides(t *testing.T) {
 	}
 }
 
+// encryptedBy starts the KMS plugin of the target, and returns the flag with which it encrypts PodTemplates.
+func encryptedBy(t *testing.T, target *attack.Target) (flag string) {
+	t.Helper()
+	target.KMS = kmsplugin.Start(t)
+	file := filepath.Join(t.TempDir(), "encryption.yaml")
+	content := "apiVersion: " + vocabulary.Platform().Group("apiserver.config.") + "/v1\nkind: EncryptionConfiguration\nresources:\n" +
+		"- {resources: [podtemplates], providers: [{kms: {apiVersion: v2, name: hostile, endpoint: '" + target.KMS.Endpoint() + "'}}]}\n"
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "--encryption-provider-config=" + file
+}
+
 func asTarget(p *process, name string) attack.Process {
 	return attack.Process{Name: name, PID: p.cmd.Process.Pid, Log: p.output}
 }
@@ -69,7 +85,7 @@ func TestAttackAllInOne(t *testing.T) {
 	}
 	besides(t)
 	target, identities := &attack.Target{}, matrix.New(t)
-	a := startAllInOne(t, vocabulary.Platform(), append(trusted(t, target, identities), hostileExtensions)...)
+	a := startAllInOne(t, vocabulary.Platform(), append(trusted(t, target, identities), hostileExtensions, encryptedBy(t, target))...)
 	target.Admin, target.Address = a.Cluster, a.address
 	target.Processes = []attack.Process{asTarget(a.process, "portico")}
 	t.Run("Matrix", func(t *testing.T) { matrix.Run(t, identities, target) })
@@ -93,10 +109,13 @@ func TestAttackProcesses(t *testing.T) {
 		}
 		return s.addresses[to]
 	}
+	encryption := encryptedBy(t, target)
 	for _, p := range programs() {
 		switch p.name {
 		case "authn":
 			p.args = append(p.args, flags...)
+		case "store", "watch-hub":
+			p.args = append(p.args, encryption)
 		case "frontdoor":
 			client := issueFor(t, "front-proxy-client")
 			p.args = append(p.args, "--proxy-client-cert-file="+client.Cert, "--proxy-client-key-file="+client.Key, hostileExtensions)
@@ -104,7 +123,8 @@ func TestAttackProcesses(t *testing.T) {
 		s.start(t, p)
 	}
 	target.Admin, target.Address = s.connect(t, "frontdoor"), s.addresses["frontdoor"]
-	target.Peers = &attack.Peers{Authority: s.authority, NATS: s.addresses["nats"], StoreLink: link, Services: s.addresses}
+	target.Peers = &attack.Peers{Authority: s.authority, NATS: s.addresses["nats"], StoreLink: link, Services: s.addresses,
+		Etcd: s.dialEtcd(t, s.issue(t, "damaging", "store"))}
 	for name, p := range s.processes {
 		target.Processes = append(target.Processes, asTarget(p, name))
 	}

@@ -1,6 +1,6 @@
 // Package trials lists the trials of package attack, and contains those that break a part
-// of the suite on purpose: lost responses and hanging services. They check the responses to
-// clients in these situations.
+// of the suite on purpose: lost responses, hanging services, damaged values in etcd and a hostile KMS plugin. They check
+// the responses to clients in these situations.
 package trials
 
 import (
@@ -12,4 +12,4 @@ import (
 )
 
 // All returns every trial, the disruptive ones last.
-func All() []attack.Trial { return slices.Concat(rights.All(), strain.All(), faults()) }
+func All() []attack.Trial { return slices.Concat(rights.All(), strain.All(), below(), faults()) }
