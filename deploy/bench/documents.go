@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -31,30 +30,21 @@ const changedDefinitions, definitionFields = 5, 60
 // many definitions and nothing else. The changes are not measured; the first document before them is not either.
 func documents(path string) func(context.Context, *measurement) error {
 	return func(ctx context.Context, m *measurement) error {
-		if m.server == nil {
-			return errRunning
-		}
-		folder, err := os.MkdirTemp(m.settings.work, "definitions-")
-		if err != nil {
+		return m.apart(func(other *target) error {
+			if err := other.launch(); err != nil {
+				return err
+			}
+			if err := other.await(ctx); err != nil {
+				return err
+			}
+			if err := other.define(ctx, m.settings.definitions); err != nil {
+				return err
+			}
+			beside := &measurement{target: other, settings: m.settings}
+			err := beside.documentsAfterChanges(ctx, path)
+			m.result = beside.result
 			return err
-		}
-		defer os.RemoveAll(folder)
-		other := newTarget(m.name, "", 0)
-		other.begin, other.work = m.begin, folder
-		defer other.stop()
-		if err := other.launch(); err != nil {
-			return err
-		}
-		if err := other.await(ctx); err != nil {
-			return err
-		}
-		if err := other.define(ctx, m.settings.definitions); err != nil {
-			return err
-		}
-		beside := &measurement{target: other, settings: m.settings}
-		err = beside.documentsAfterChanges(ctx, path)
-		m.result = beside.result
-		return err
+		})
 	}
 }
 

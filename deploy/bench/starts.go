@@ -34,6 +34,11 @@ func restart(ctx context.Context, m *measurement) error {
 
 // startEmpty starts another server of the same kind, with no data, and stops it.
 func startEmpty(ctx context.Context, m *measurement) error {
+	return m.apart(func(other *target) error { return m.firstAnswer(ctx, other) })
+}
+
+// apart calls use with another server of the same kind, with no data, which use starts. It stops it.
+func (m *measurement) apart(use func(other *target) error) error {
 	if m.server == nil {
 		return errRunning
 	}
@@ -45,7 +50,7 @@ func startEmpty(ctx context.Context, m *measurement) error {
 	other := newTarget(m.name, "", 0)
 	other.begin, other.work = m.begin, folder
 	defer other.stop()
-	return m.firstAnswer(ctx, other)
+	return use(other)
 }
 
 // firstAnswer measures the start of a target.
