@@ -82,12 +82,18 @@ func (l *level) uids() []string {
 	return l.uid
 }
 
-// setLimit changes the seats of the level, and serves the requests that may now be served.
-func (l *level) setLimit(limit int, now time.Time) {
+// setLimit changes the seats that the level has after lending and borrowing.
+func (l *level) setLimit(limit int, now time.Time) { l.resize(now, func() { l.granted = limit }) }
+
+// setPart gives the level a part of these seats.
+func (l *level) setPart(part float64, now time.Time) { l.resize(now, func() { l.part = part }) }
+
+// resize changes the seats of the level, and serves the requests that may now be served.
+func (l *level) resize(now time.Time, change func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.advance(now)
-	l.granted = limit
+	change()
 	l.limit = l.scaled()
 	l.dispatch(now)
 }

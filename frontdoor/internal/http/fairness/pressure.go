@@ -41,9 +41,16 @@ func newPressure() pressure {
 // most returns the number of requests that are served at a time without an adjustment.
 func most() int64 { return int64(perProcessor * runtime.GOMAXPROCS(0)) }
 
+// crowded reports whether more requests are served than that. Few are, as a rule, and the number of processors takes
+// a lock of the runtime, so it is not read for them.
+func (s *Shares) crowded() bool {
+	served := s.kinds[0].executing.Load() + s.kinds[1].executing.Load()
+	return served > perProcessor && served > most()
+}
+
 // notice starts the adjustments if many requests are served.
 func (s *Shares) notice() {
-	if s.kinds[0].executing.Load()+s.kinds[1].executing.Load() > most() && s.pressure.adjusting.CompareAndSwap(false, true) {
+	if s.crowded() && s.pressure.adjusting.CompareAndSwap(false, true) {
 		s.pressure.wake <- struct{}{}
 	}
 }
@@ -68,17 +75,7 @@ func (s *Shares) adjust() bool {
 			l.setPart(part, now)
 		}
 	}
-	return part < 1 || s.kinds[0].executing.Load()+s.kinds[1].executing.Load() > most()
-}
-
-// setPart gives the level a part of its seats, and serves the requests that may now be served.
-func (l *level) setPart(part float64, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.advance(now)
-	l.part = part
-	l.limit = l.scaled()
-	l.dispatch(now)
+	return part < 1 || s.crowded()
 }
 
 // scaled returns the seats that the level has at present. The caller holds mu.
