@@ -14,7 +14,6 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 )
 
@@ -44,6 +43,8 @@ const (
 type Server struct {
 	// Client calls the member directly, without a network.
 	Client *clientv3.Client
+
+	disconnect func() // ends Client and its watches
 
 	etcd  *embed.Etcd
 	lock  *fileutil.LockedFile
@@ -92,7 +93,8 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting etcd in %s: %w", dir, err), lock.Close())
 	}
-	s := &Server{Client: v3client.New(etcd.Server), etcd: etcd, lock: lock, log: c.Log, quota: c.QuotaBytes,
+	client, disconnect := connect(etcd.Server)
+	s := &Server{Client: client, disconnect: disconnect, etcd: etcd, lock: lock, log: c.Log, quota: c.QuotaBytes,
 		disk: &disk{dir: dir, reserve: c.ReserveBytes}, space: make(chan struct{})}
 	s.Client.KV = &guarded{KV: s.Client.KV, room: s.room}
 	var looking context.Context
@@ -169,8 +171,7 @@ func (s *Server) Close() error {
 	if s.endSnapshots != nil {
 		snapshots = s.endSnapshots()
 	}
-	// This client has no connection to close; Close returns its context's error.
-	_ = s.Client.Close()
+	s.disconnect()
 	s.etcd.Close()
 	return errors.Join(snapshots, s.lock.Close())
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/nats-io/nats.go"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
@@ -50,8 +49,8 @@ type Etcd struct {
 // StartEtcd starts an empty member that the test calls without a network.
 func StartEtcd(t testing.TB) *Etcd {
 	t.Helper()
-	client := v3client.New(startMember(t, nil).Server)
-	t.Cleanup(func() { _ = client.Close() }) // it has no connection to close
+	client, disconnect := connect(startMember(t, nil).Server)
+	t.Cleanup(disconnect)
 	return &Etcd{Client: client, t: t}
 }
 
