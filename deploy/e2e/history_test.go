@@ -135,9 +135,12 @@ func newTransition(t *testing.T, e *clientv3.Event) transition {
 	return made
 }
 
-// events returns what a watcher of the view has to see.
+// events returns what a watcher of the view has to see, without what is published.
 func (h truth) events(v view) (events []event) {
 	for _, e := range h {
+		if published(e.object) {
+			continue
+		}
 		was, is := v.shows(e.before), v.shows(e.after)
 		kind, shown := "MODIFIED", e.after
 		switch {
