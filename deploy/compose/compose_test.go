@@ -26,7 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/portico-platform/portico/deploy/internal/loopback"
+	"github.com/portico-platform/portico/internal/loopback"
 )
 
 // startTime is the maximum time until the suite is ready once the images exist.
@@ -177,7 +177,7 @@ func (c *containers) testKubectl(t *testing.T) {
 		t.Fatal(err)
 	}
 	build := exec.Command("go", "build", "-trimpath", "-o", program, ".")
-	build.Dir, build.Env = "../kubectl", append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+	build.Dir, build.Env = "../../test/kubectl", append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/portico-platform/portico/deploy/internal/servers"
+	"github.com/portico-platform/portico/internal/servers"
 )
 
 var (

@@ -22,7 +22,7 @@ import (
 )
 
 // scraped returns what a process of a real suite has shown, as a scrape of one of its pods stores it:
-// PORTICO_METRICS=folder go test -run TestMetrics ./deploy/e2e records it. Values of own series replace it.
+// PORTICO_METRICS=folder go test -run TestMetrics ./test/e2e records it. Values of own series replace it.
 func scraped(t *testing.T, namespace, job, pod, own string) string {
 	t.Helper()
 	content, err := os.ReadFile("testdata/" + job + ".prom")

@@ -70,7 +70,7 @@ type gated struct {
 	path []string // a list ends in [], a map in {}
 }
 
-// fields136 are those of release 1.36, which deploy/release generates from the published
+// fields136 are those of release 1.36, which tools/release generates from the published
 // types.
 //
 //go:embed 1.36.json

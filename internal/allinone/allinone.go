@@ -1,0 +1,58 @@
+// Package allinone lists the services of the suite that run in one process, with embedded etcd
+// and NATS unless flags name others. It only lists them: each also runs as a process of its
+// own with the same code.
+package allinone
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/portico-platform/portico/admission"
+	"github.com/portico-platform/portico/authn"
+	"github.com/portico-platform/portico/authz"
+	csrsigner "github.com/portico-platform/portico/csr-signer"
+	"github.com/portico-platform/portico/internal/home"
+	"github.com/portico-platform/portico/frontdoor"
+	"github.com/portico-platform/portico/lifecycle"
+	"github.com/portico-platform/portico/services/kit/run"
+	"github.com/portico-platform/portico/store"
+	etcd "github.com/portico-platform/portico/store/embedded"
+	tokencleaner "github.com/portico-platform/portico/token-cleaner"
+	watchhub "github.com/portico-platform/portico/watch-hub"
+	nats "github.com/portico-platform/portico/watch-hub/embedded"
+)
+
+// Services returns the services that args need, in the order of their start; they stop in
+// reverse order. All of them except home read files that flags name; home creates those.
+func Services(args []string) []run.Service {
+	var services []run.Service
+	if !given(args, "--etcd-servers") {
+		services = append(services, etcd.Service())
+	}
+	if !given(args, "--nats-url") {
+		services = append(services, nats.Service())
+	}
+	return append(services,
+		store.Service(),
+		watchhub.Service(),
+		authn.Service(),
+		authz.Service(),
+		admission.Service(),
+		frontdoor.Service(),
+	)
+}
+
+// Home returns the service that creates the data folder. It starts first.
+func Home() run.Service { return home.Service() }
+
+// Workers returns the services that are clients of the API. They start last.
+func Workers() []run.Service {
+	return []run.Service{csrsigner.Service(), tokencleaner.Service(), lifecycle.Service()}
+}
+
+// given reports whether a flag is among the arguments.
+func given(args []string, flag string) bool {
+	return slices.ContainsFunc(args, func(arg string) bool {
+		return arg == flag || strings.HasPrefix(arg, flag+"=")
+	})
+}
