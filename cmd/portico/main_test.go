@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/portico-platform/portico/test/e2e"
-	"github.com/portico-platform/portico/test/e2e/cluster"
 	"github.com/portico-platform/portico/internal/loopback"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/test/e2e"
+	"github.com/portico-platform/portico/test/e2e/cluster"
 )
 
 // TestInOneProcess runs the end-to-end tests against an all-in-one in the test's own

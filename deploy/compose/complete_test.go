@@ -27,7 +27,7 @@ func TestEveryServiceIsAContainer(t *testing.T) {
 		for file, want := range map[string]string{
 			"compose.yaml":                    "\n  " + name + ":\n    <<: [*container,",
 			"../images/build":                 " " + name + " ",
-			"../../internal/pki/plan.go":         `newFolder("` + name + `",`,
+			"../../internal/pki/plan.go":      `newFolder("` + name + `",`,
 			"../../docs/operations/images.md": "| " + name + " |",
 		} {
 			content, err := os.ReadFile(file)

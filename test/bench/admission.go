@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/portico-platform/portico/test/bench/internal/reviewer"
 	"github.com/portico-platform/portico/internal/load"
 	"github.com/portico-platform/portico/internal/load/wire"
+	"github.com/portico-platform/portico/test/bench/internal/reviewer"
 )
 
 // reviewed runs a load of creates while a reviewer decides about each: as an admission service

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/portico-platform/portico/test/bench/internal/floor"
 	"github.com/portico-platform/portico/internal/load"
+	"github.com/portico-platform/portico/test/bench/internal/floor"
 )
 
 func TestTheDeploymentHasSeventyFields(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/portico-platform/portico/internal/load"
 	"github.com/portico-platform/portico/test/bench/internal/figures"
 	"github.com/portico-platform/portico/test/bench/internal/process"
-	"github.com/portico-platform/portico/internal/load"
 )
 
 const (

@@ -11,9 +11,9 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/portico-platform/portico/test/bench/internal/process"
 	"github.com/portico-platform/portico/internal/load"
 	"github.com/portico-platform/portico/internal/load/wire"
+	"github.com/portico-platform/portico/test/bench/internal/process"
 )
 
 // fillers is the number of clients that create the pods.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/portico-platform/portico/test/bench/internal/figures"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/test/bench/internal/figures"
 )
 
 // The parts of the report.

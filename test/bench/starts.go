@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/portico-platform/portico/test/bench/internal/figures"
-	"github.com/portico-platform/portico/test/bench/internal/floor"
-	"github.com/portico-platform/portico/test/bench/internal/process"
 	"github.com/portico-platform/portico/internal/load"
 	"github.com/portico-platform/portico/internal/load/wire"
 	"github.com/portico-platform/portico/internal/servers"
+	"github.com/portico-platform/portico/test/bench/internal/figures"
+	"github.com/portico-platform/portico/test/bench/internal/floor"
+	"github.com/portico-platform/portico/test/bench/internal/process"
 )
 
 // errRunning is the error of measurements that start a server, for one at -url.

@@ -8,10 +8,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/portico-platform/portico/test/bench/internal/deletion"
 	"github.com/portico-platform/portico/internal/load"
 	"github.com/portico-platform/portico/internal/load/events"
 	"github.com/portico-platform/portico/internal/load/wire"
+	"github.com/portico-platform/portico/test/bench/internal/deletion"
 )
 
 const (

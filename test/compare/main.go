@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/portico-platform/portico/test/compare/internal/verdict"
 	"github.com/portico-platform/portico/internal/servers"
+	"github.com/portico-platform/portico/test/compare/internal/verdict"
 )
 
 //go:embed intended

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/portico-platform/portico/internal/servers"
 	"github.com/portico-platform/portico/test/compare/internal/corpus"
 	"github.com/portico-platform/portico/test/compare/internal/normal"
 	"github.com/portico-platform/portico/test/compare/internal/openapi"
-	"github.com/portico-platform/portico/internal/servers"
 )
 
 // side is one of the two servers.

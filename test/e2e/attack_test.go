@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/portico-platform/portico/test/attack"
-	"github.com/portico-platform/portico/test/attack/trials"
-	"github.com/portico-platform/portico/test/e2e/matrix"
 	"github.com/portico-platform/portico/services/contracttest/lossy"
 	"github.com/portico-platform/portico/services/kit/kittest/kmsplugin"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/test/attack"
+	"github.com/portico-platform/portico/test/attack/trials"
+	"github.com/portico-platform/portico/test/e2e/matrix"
 )
 
 // The long form of the attack, as `make attack` runs it.

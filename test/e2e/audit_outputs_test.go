@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/portico-platform/portico/test/e2e/cluster"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/test/e2e/cluster"
 )
 
 // auditReceiver is a webhook that keeps the URIs of events, of callers with its token.

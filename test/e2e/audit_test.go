@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/portico-platform/portico/test/e2e/cluster"
 	"github.com/portico-platform/portico/services/kit/auditchain"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/test/e2e/cluster"
 )
 
 // auditPolicy has a rule of each level.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/portico-platform/portico/test/e2e/cluster"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/test/e2e/cluster"
 )
 
 // TestAuthorizationConfigInOneProcess and TestAuthorizationConfigInProcesses run the suite with

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/portico-platform/portico/test/e2e/replacing"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/test/e2e/replacing"
 )
 
 // TestBetaVersions works with versions and encodings of release 1.36 that are served on request

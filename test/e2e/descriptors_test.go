@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/portico-platform/portico/test/e2e/cluster"
 	"github.com/portico-platform/portico/internal/loopback"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/test/e2e/cluster"
 )
 
 // TestFewDescriptorsOfServices: clients without a certificate that open as many connections to the

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/portico-platform/portico/test/e2e/cluster"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/test/e2e/cluster"
 )
 
 const (

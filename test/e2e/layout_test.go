@@ -13,12 +13,12 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/portico-platform/portico/test/e2e/cluster"
-	"github.com/portico-platform/portico/test/e2e/definitions"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
 	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/store/embedded"
+	"github.com/portico-platform/portico/test/e2e/cluster"
+	"github.com/portico-platform/portico/test/e2e/definitions"
 )
 
 // This file starts the suite on data as releases before this one have left it: with

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/portico-platform/portico/test/attack/linear"
-	"github.com/portico-platform/portico/test/e2e/cluster"
 	"github.com/portico-platform/portico/services/contracttest/lossy"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/test/attack/linear"
+	"github.com/portico-platform/portico/test/e2e/cluster"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/portico-platform/portico/test/e2e/cluster"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/test/e2e/cluster"
 )
 
 // TestModesInOneProcess and TestModesInProcesses run the suite with several modes of

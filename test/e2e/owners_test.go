@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/portico-platform/portico/test/e2e/cluster"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/test/e2e/cluster"
 )
 
 // TestOwnObjectsHaveManagers: what the suite itself writes has the managers that kube-apiserver 1.36 and its

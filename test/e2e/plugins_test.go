@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/portico-platform/portico/test/e2e/cluster"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/test/e2e/cluster"
 )
 
 // TestPluginsInOneProcess and TestPluginsInProcesses run the suite with a configuration

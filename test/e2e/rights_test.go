@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/test/e2e/cluster"
 	"github.com/portico-platform/portico/test/e2e/delegates"
 	"github.com/portico-platform/portico/test/e2e/rights"
-	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 // guarding turns the plugin on that is off by default.

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/portico-platform/portico/test/e2e/cluster"
 	"github.com/portico-platform/portico/internal/loopback"
 	"github.com/portico-platform/portico/services/contracttest/lossy"
+	"github.com/portico-platform/portico/test/e2e/cluster"
 )
 
 // rollingLong makes TestRolling large, and asserts its bound on latency.

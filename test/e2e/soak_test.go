@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/portico-platform/portico/test/e2e/cluster"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/test/e2e/cluster"
 )
 
 // soakRounds is how often each kind of change is made, as `make soak` sets it.

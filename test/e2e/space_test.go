@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/portico-platform/portico/test/e2e/cluster"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/test/e2e/cluster"
 )
 
 // fill creates configmaps of half a MiB until one is refused, and returns their

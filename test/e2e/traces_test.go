@@ -13,9 +13,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/portico-platform/portico/test/e2e/cluster"
 	"github.com/portico-platform/portico/services/kit/kittest/collector"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/test/e2e/cluster"
 )
 
 // IDs that clients choose.

@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/portico-platform/portico/test/e2e/withdrawal"
 	"github.com/portico-platform/portico/internal/loopback"
 	"github.com/portico-platform/portico/services/kit/auditchain"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/test/e2e/withdrawal"
 )
 
 // TestWithdrawnWatches and TestWithdrawnWatchesOfProcesses end open watches.

@@ -8,11 +8,11 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/test/attack"
 	"github.com/portico-platform/portico/test/attack/intruder"
 	"github.com/portico-platform/portico/test/e2e/cluster"
-	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/resource"
 )
 
 func busTrials() []attack.Trial {

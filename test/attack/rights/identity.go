@@ -19,11 +19,11 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/portico-platform/portico/services/kit/run/peertls"
+	"github.com/portico-platform/portico/services/rpc/porticov1"
 	"github.com/portico-platform/portico/test/attack"
 	"github.com/portico-platform/portico/test/attack/rawhttp"
 	"github.com/portico-platform/portico/test/e2e/cluster"
-	"github.com/portico-platform/portico/services/kit/run/peertls"
-	"github.com/portico-platform/portico/services/rpc/porticov1"
 )
 
 func identities() []attack.Trial {

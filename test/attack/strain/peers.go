@@ -15,11 +15,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"github.com/portico-platform/portico/test/attack"
-	"github.com/portico-platform/portico/test/e2e/cluster"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/run/peertls"
 	"github.com/portico-platform/portico/services/rpc"
+	"github.com/portico-platform/portico/test/attack"
+	"github.com/portico-platform/portico/test/e2e/cluster"
 )
 
 // heavyService is an admission service whose responses have many empty parts.

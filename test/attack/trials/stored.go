@@ -14,10 +14,10 @@ import (
 	"google.golang.org/grpc/status"
 	kms "k8s.io/kms/apis/v2"
 
-	"github.com/portico-platform/portico/test/attack"
-	"github.com/portico-platform/portico/test/e2e/cluster"
 	"github.com/portico-platform/portico/services/kit/kittest/kmsplugin"
 	"github.com/portico-platform/portico/services/resource"
+	"github.com/portico-platform/portico/test/attack"
+	"github.com/portico-platform/portico/test/e2e/cluster"
 )
 
 // below are the trials of what is stored, and of who encrypts it.

@@ -12,12 +12,12 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/portico-platform/portico/test/bench/internal/process"
-	"github.com/portico-platform/portico/test/bench/internal/scale"
 	"github.com/portico-platform/portico/internal/load"
 	"github.com/portico-platform/portico/internal/load/events"
 	"github.com/portico-platform/portico/internal/load/wire"
 	"github.com/portico-platform/portico/internal/servers"
+	"github.com/portico-platform/portico/test/bench/internal/process"
+	"github.com/portico-platform/portico/test/bench/internal/scale"
 )
 
 const (

@@ -24,8 +24,8 @@ import (
 
 	"golang.org/x/crypto/ocsp"
 
-	"github.com/portico-platform/portico/test/e2e/cluster"
 	"github.com/portico-platform/portico/internal/tools"
+	"github.com/portico-platform/portico/test/e2e/cluster"
 )
 
 // certificates lists and revokes a client certificate whose request is gone: it is refused, the

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/portico-platform/portico/test/e2e/cluster"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/test/e2e/cluster"
 )
 
 // What is withdrawn ends within a second, and the entry of a file within two. What it took is in the
