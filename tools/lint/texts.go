@@ -59,6 +59,7 @@ func ownTexts() map[string]string {
 		"services/kit/auditchain/verify.go":                             "a file of the operator",
 		"services/kit/etcd/atrest/internal/kms/plugin.go":               "bounded by ledger.PluginAnswer",
 		"services/kit/run/peer.go":                                      "answers of the suite's own services",
+		"services/kit/run/sources.go":                                   "the operator's configuration file, of at most 1 MiB",
 		"services/rpc/part.go":                                          "objects of the store",
 		"store/embedded/snapshot.go":                                    "the error of the embedded etcd, within a limit",
 	}

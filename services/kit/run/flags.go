@@ -37,13 +37,9 @@ func parse(app App, args []string, help io.Writer) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := pflag.NewFlagSet(app.Name, pflag.ContinueOnError)
-	all.SetOutput(io.Discard)
-	for _, s := range sections {
-		all.AddFlagSet(s.Flags)
-	}
+	all := joinedFlags(app, sections)
 	if err := all.Parse(args); err != nil {
-		return nil, Usagef("%v", err)
+		return nil, ParseError(all, err)
 	}
 	if asked, _ := all.GetBool("help"); asked {
 		page := manual.Page{Name: app.Name, About: app.About, Sections: sections, Required: isRequired}
@@ -59,7 +55,30 @@ func parse(app App, args []string, help io.Writer) (*settings, error) {
 	if address := all.Lookup("check-health").Value.String(); address != "" {
 		return nil, readiness.Ask(address)
 	}
+	if app.Defaults != nil {
+		if err := app.Defaults(all); err != nil {
+			return nil, err
+		}
+	}
 	return newSettings(all)
+}
+
+// flagsOf returns all flags of an app.
+func flagsOf(app App) (*pflag.FlagSet, error) {
+	sections, err := flagSections(app)
+	if err != nil {
+		return nil, err
+	}
+	return joinedFlags(app, sections), nil
+}
+
+func joinedFlags(app App, sections []manual.Section) *pflag.FlagSet {
+	all := pflag.NewFlagSet(app.Name, pflag.ContinueOnError)
+	all.SetOutput(io.Discard)
+	for _, s := range sections {
+		all.AddFlagSet(s.Flags)
+	}
+	return all
 }
 
 func newSettings(all *pflag.FlagSet) (*settings, error) {
@@ -124,6 +143,7 @@ func flagSections(app App) ([]manual.Section, error) {
 func anywhere() *pflag.FlagSet {
 	fs := pflag.NewFlagSet("anywhere", pflag.ContinueOnError)
 	fs.BoolP("help", "h", false, "print this and exit")
+	fs.String(configFlag, "", "configuration `file` in YAML or JSON, with the names of flags as keys. Environment variables, as in PORTICO_SECURE_PORT, have precedence over it, and flags over both")
 	fs.String("vocabulary", "platform", "vocabulary of API `names`: platform, or k8s for Kubernetes clients; cannot be changed for existing data")
 	fs.String("emulated-version", "", "`release` of Kubernetes whose API is served, the same for all processes: 1.21 or 1.36. Empty: 1.21 with --vocabulary=platform, 1.36 with k8s")
 	fs.StringToString("feature-gates", nil, "`features` to turn on or off, the same for all processes, as in ServerSideApply=false")

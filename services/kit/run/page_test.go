@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -51,7 +52,7 @@ func TestExitStatus(t *testing.T) {
 		Usagef("--x is required"):              2,
 		fmt.Errorf("store: %w", Usagef("--x")): 2,
 	} {
-		if got := exitStatus("test", err); got != want {
+		if got := ExitStatus(err, "test", os.Stderr); got != want {
 			t.Errorf("%v: got %d, want %d", err, got, want)
 		}
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -59,19 +61,27 @@ func MainOf(app App, args []string) {
 	dns.SetMinResolutionInterval(2 * time.Second) // replicas with new addresses are found soon
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	context.AfterFunc(ctx, cancel)
-	os.Exit(exitStatus(app.Name, Run(ctx, app, args)))
+	args, err := Expand(app, args, os.Environ())
+	if err == nil {
+		err = Run(ctx, app, args)
+	}
+	os.Exit(ExitStatus(err, app.Name, os.Stderr))
 }
 
-func exitStatus(name string, err error) int {
+// ExitStatus returns the exit status of a program for an error, and prints the error, if it has a text: 0 for none, 2 for an
+// ErrUsage, 1 for others.
+func ExitStatus(err error, program string, errs io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	var usage usageError
-	if errors.As(err, &usage) {
-		fmt.Fprintf(os.Stderr, "%s: %s (see %s --help)\n", name, logs.OneLine(usage.Error()), name)
+	text := string(logs.OneLine(strings.TrimSpace(err.Error())))
+	if errors.Is(err, ErrUsage) {
+		_, _ = fmt.Fprintf(errs, "%s: %s (see %s --help)\n", program, text, program)
 		return 2
 	}
-	fmt.Fprintf(os.Stderr, "%s: %s\n", name, logs.OneLine(err.Error()))
+	if text != "" {
+		_, _ = fmt.Fprintf(errs, "%s: %s\n", program, text)
+	}
 	return 1
 }
 

@@ -48,5 +48,8 @@ type App struct {
 	Name     string
 	About    string // a paragraph for --help
 	Services []Service
+	// Defaults sets the values of flags that were not given, by what other flags say; nil for nothing. It is called
+	// before anything starts, and its error ends the start.
+	Defaults func(flags *pflag.FlagSet) error
 	starting func(*Running) // called before the first service starts; nil for nothing
 }

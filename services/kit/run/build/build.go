@@ -15,8 +15,8 @@ import (
 	pb "github.com/portico-platform/portico/services/rpc/porticov1"
 )
 
-// version is set when an image is built, by the linker.
-var version = "devel"
+// version, and the commit and its date where the build does not record them, are set by the linker.
+var version, commit, date = "devel", "", ""
 
 // Metric is the name of the metric.
 const Metric = "portico_build_info"
