@@ -67,7 +67,7 @@ func (c *ControlPlane) run(ctx context.Context) error {
 	args := []string{"--vocabulary=k8s", "--emulated-version=" + or(c.Release, "1.36"), "--log-level=" + or(c.LogLevel, "error"),
 		"--data-dir=" + c.dir, "--bind-address=" + host, "--secure-port=" + port,
 		"--unsafe-no-fsync", "--disk-reserve-bytes=1", "--shutdown-timeout=0s", "--memory-release=false"}
-	services := append([]run.Service{allinone.Home()}, allinone.Services(nil)...)
+	services := allinone.WithHome(nil)
 	if c.Controllers {
 		services = append(services, allinone.Workers()...)
 	} else {

@@ -22,8 +22,15 @@ import (
 	nats "github.com/portico-platform/portico/watch-hub/embedded"
 )
 
+// WithHome returns the services that args need, with the one that creates the data folder: the files that flags of the
+// others name. A first start that fails before the front door serves leaves no trace in that folder.
+func WithHome(args []string) []run.Service {
+	first, serving := home.Services()
+	return append(append([]run.Service{first}, Services(args)...), serving)
+}
+
 // Services returns the services that args need, in the order of their start; they stop in
-// reverse order. All of them except home read files that flags name; home creates those.
+// reverse order. They read files that flags name.
 func Services(args []string) []run.Service {
 	var services []run.Service
 	if !given(args, "--etcd-servers") {
@@ -41,9 +48,6 @@ func Services(args []string) []run.Service {
 		frontdoor.Service(),
 	)
 }
-
-// Home returns the service that creates the data folder. It starts first.
-func Home() run.Service { return home.Service() }
 
 // Workers returns the services that are clients of the API. They start last.
 func Workers() []run.Service {

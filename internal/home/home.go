@@ -16,7 +16,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
@@ -27,8 +29,36 @@ import (
 // vocabularyFile keeps the choice of names.
 const vocabularyFile = "vocabulary"
 
-// Service is the head of the all-in-one's list: it has to start before those
-// that read what it makes.
+// Services returns the service that creates the data folder, which has to start before those that read what it makes, and
+// one to start as soon as clients are served. If the process stops before that, what a first start has created is
+// deleted: nothing was stored, and the next start may choose another vocabulary.
+func Services() (first, serving run.Service) {
+	var served atomic.Bool
+	first = Service()
+	first.Start = func(ctx context.Context, n *run.Node) error { return start(n, served.Load) }
+	return first, run.Service{
+		Name:  "keep",
+		About: "keeps the data folder once clients are served; a first start that fails before deletes it",
+		Start: func(context.Context, *run.Node) error {
+			served.Store(true)
+			return nil
+		},
+	}
+}
+
+// Defaults sets --vocabulary to that of the data folder, unless it is given.
+func Defaults(flags *pflag.FlagSet) error {
+	dir, _ := flags.GetString("data-dir")
+	stored, err := os.ReadFile(filepath.Join(dir, vocabularyFile))
+	if f := flags.Lookup("vocabulary"); err == nil && f != nil && !f.Changed {
+		if err := f.Value.Set(strings.TrimSpace(string(stored))); err != nil {
+			return err
+		}
+	}
+	return nil // a folder that cannot be read is reported by the start
+}
+
+// Service returns the service that creates the data folder alone.
 func Service() run.Service {
 	return run.Service{
 		Name:  "home",
@@ -36,11 +66,12 @@ func Service() run.Service {
 		Flags: func(fs *pflag.FlagSet) {
 			fs.String("data-dir", "./portico-data", "data `folder`; the first start creates it with a CA, an admin token and a kubeconfig")
 		},
-		Start: start,
+		Start: func(_ context.Context, n *run.Node) error { return start(n, func() bool { return true }) },
 	}
 }
 
-func start(_ context.Context, n *run.Node) error {
+// start prepares the folder. When the service stops and the folder is not to be kept, what it has created is deleted.
+func start(n *run.Node, keep func() bool) error {
 	address, err := addressOf(n.Flags)
 	if err != nil {
 		return err
@@ -55,7 +86,17 @@ func start(_ context.Context, n *run.Node) error {
 		return err
 	}
 	n.OnStop(func(context.Context) { _ = lock.Close() }) // which ends with the process at the latest
-	h.noSync, _ = n.Flags.GetBool("unsafe-no-fsync")     // a flag of the embedded etcd
+	if h.isNew() {
+		n.OnStop(func(context.Context) { // while the folder is locked
+			if keep() {
+				return
+			}
+			if err := h.clear(); err != nil {
+				n.Log.Warn("files of the failed start are left", "error", err)
+			}
+		})
+	}
+	h.noSync, _ = n.Flags.GetBool("unsafe-no-fsync") // a flag of the embedded etcd
 	if err := h.checkVocabulary(n.Vocabulary.Name); err != nil {
 		return err
 	}
@@ -109,6 +150,32 @@ func (h *home) lock() (*fileutil.LockedFile, error) {
 		return nil, fmt.Errorf("locking the data directory: %w", err)
 	}
 	return lock, nil
+}
+
+// isNew reports whether the folder has nothing but what open and lock create.
+func (h *home) isNew() bool {
+	for folder, expected := range map[string][]string{"": {lockFile, "pki"}, "pki": nil} {
+		entries, err := os.ReadDir(h.path(folder))
+		if err != nil || slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !slices.Contains(expected, e.Name()) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// clear deletes what is in the folder, the lock last, and the folder unless it is a mount or has something new.
+func (h *home) clear() error {
+	entries, err := os.ReadDir(h.dir)
+	for _, e := range entries {
+		if e.Name() != lockFile {
+			err = errors.Join(err, os.RemoveAll(h.path(e.Name())))
+		}
+	}
+	err = errors.Join(err, os.Remove(h.path(lockFile)))
+	if err == nil {
+		_ = os.Remove(h.dir)
+	}
+	return err
 }
 
 func (h *home) path(name string) string { return filepath.Join(h.dir, filepath.FromSlash(name)) }

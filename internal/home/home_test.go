@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -228,6 +229,59 @@ func TestVocabularyIsFixedForTheLifeOfTheData(t *testing.T) {
 	_, err := startHome(t, dir)
 	if !errors.Is(err, run.ErrUsage) || !strings.Contains(err.Error(), "was created with --vocabulary=k8s") {
 		t.Errorf("another vocabulary: got %v, want a usage error that names the first one", err)
+	}
+}
+
+// TestVocabularyOfTheData: without the flag, the vocabulary is that of the data folder.
+func TestVocabularyOfTheData(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := startHome(t, dir, "--vocabulary=k8s"); err != nil {
+		t.Fatal(err)
+	}
+	app := run.App{Name: "test", Services: []run.Service{Service(), neighbour(&pflag.FlagSet{})}, Defaults: Defaults}
+	for want, args := range map[string][]string{"k8s": {"--data-dir=" + dir}, "platform": {"--data-dir=" + t.TempDir()}} {
+		app.Services = append(app.Services[:2], run.Service{Name: "last", Start: func(_ context.Context, n *run.Node) error {
+			if n.Vocabulary.Name != want {
+				t.Errorf("%v: the vocabulary is %s, want %s", args, n.Vocabulary.Name, want)
+			}
+			return nil
+		}})
+		running, err := run.Start(t.Context(), app, args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		running.Stop()
+	}
+}
+
+// TestAFailedFirstStartLeavesNothing: neither its files nor its vocabulary, but a later start, or one that has served
+// clients, keeps everything.
+func TestAFailedFirstStartLeavesNothing(t *testing.T) {
+	failing := run.Service{Name: "failing", Start: func(context.Context, *run.Node) error { return errors.New("no") }}
+	attempt := func(dir string, served bool) {
+		first, serving := Services()
+		services := []run.Service{first, neighbour(&pflag.FlagSet{}), failing}
+		if served {
+			services = []run.Service{first, neighbour(&pflag.FlagSet{}), serving, failing}
+		}
+		if _, err := run.Start(t.Context(), run.App{Name: "test", Services: services}, []string{"--data-dir=" + dir}); err == nil {
+			t.Fatal("the start does not fail")
+		}
+	}
+	missing, empty := filepath.Join(t.TempDir(), "data"), t.TempDir()
+	attempt(missing, false)
+	if _, err := os.Stat(missing); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder is left: %v", err)
+	}
+	attempt(empty, false)
+	if left := contents(t, filepath.Dir(empty)); len(left) > 0 {
+		t.Errorf("files are left: %v", slices.Collect(maps.Keys(left)))
+	}
+	for _, served := range []bool{true, false} { // the second finds the files of the first
+		attempt(missing, served)
+		if _, err := os.Stat(filepath.Join(missing, adminToken)); err != nil {
+			t.Errorf("clients served: %v: %v", served, err)
+		}
 	}
 }
 

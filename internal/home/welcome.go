@@ -38,7 +38,9 @@ Portico serves at %s (vocabulary %s; the administrator's token and kubeconfig ar
   curl --cacert %s -H "Authorization: Bearer $(cat %s)" %s/api/v1/namespaces
   kubectl --kubeconfig %s get namespaces
 
-`, server, vocabulary, dir, file(caCert), file(adminToken), server, file(adminConfig))
+The web console is at %s/console/, the documentation at %s/docs/.
+
+`, server, vocabulary, dir, file(caCert), file(adminToken), server, file(adminConfig), server, server)
 	return err
 }
 
