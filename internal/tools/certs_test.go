@@ -47,7 +47,7 @@ func certificatesOf(t *testing.T, c tool) {
 		{"certs list", 0, []string{"SERIAL", "a1", "revoked: all left", "b2", "valid"}, "c3"},
 		{"certs list --expired --signer=example.com/other", 0, []string{"b2", "c3", "expired"}, "a1"},
 		{"certs list --requester=bob", 0, []string{"b2"}, "a1"},
-		{"certs revoke B2", 1, []string{"--reason"}, ""},
+		{"certs revoke B2", 2, []string{"--reason"}, ""},
 		{"certs revoke 0x --reason=lost", 1, []string{"not a serial number"}, ""},
 		{"certs revoke d4 --reason=lost", 1, []string{"no certificate with the serial number d4 was recorded"}, ""},
 		{"certs revoke 00:B2 --reason=lost", 0, []string{"b2 is revoked by Revocation certificate-b2"}, ""},

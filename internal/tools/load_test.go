@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,25 +104,29 @@ func userOf(t *testing.T, p *portico.TestControlPlane, k *kubernetes.Clientset, 
 func refusals(t *testing.T, c, alice tool) {
 	t.Helper()
 	for want, args := range map[string][]string{
-		"--namespace: specify one":                    {},
-		"--namespace: default exists":                 {"-n", "default"},
-		"--verbs: unknown verb":                       {"-n", "none", "--verbs=get,watch"},
-		"--verbs: the share of get":                   {"-n", "none", "--verbs=get=0"},
-		"--verbs: get is specified twice":             {"-n", "none", "--verbs=get,get"},
-		"--kinds: no object of":                       {"-n", "none", "--kinds=nodes"},
-		"--clients: 0 is not":                         {"-n", "none", "--clients=0"},
-		"--watchers: -1 is not":                       {"-n", "none", "--watchers=-1"},
-		"--rate: -1 is not":                           {"-n", "none", "--rate=-1"},
-		"--duration: 0s is not":                       {"-n", "none", "--duration=0s"},
-		"--objects: 16 clients need":                  {"-n", "none", "--objects=3"},
-		"--filename: open":                            {"-n", "none", "-f", "/none"},
-		"is not one object":                           {"-n", "none", "-f", file(t, []byte("kind: List"))},
-		"nodes are not namespaced":                    {"-n", "none", "-f", file(t, []byte("apiVersion: v1\nkind: Node"))},
-		`no matches for kind "Widget" in version "x`:  {"-n", "none", "-f", file(t, []byte("apiVersion: x.y/v1\nkind: Widget"))},
-		"unknown flag":                                {"-n", "none", "--speed=1"},
-		"invalid argument \"many\" for \"--clients\"": {"-n", "none", "--clients=many"},
+		"--namespace: specify one":                   {},
+		"--namespace: default exists":                {"-n", "default"},
+		"--verbs: unknown verb":                      {"-n", "none", "--verbs=get,watch"},
+		"--verbs: the share of get":                  {"-n", "none", "--verbs=get=0"},
+		"--verbs: get is specified twice":            {"-n", "none", "--verbs=get,get"},
+		"--kinds: no object of":                      {"-n", "none", "--kinds=nodes"},
+		"--clients: 0 is not":                        {"-n", "none", "--clients=0"},
+		"--watchers: -1 is not":                      {"-n", "none", "--watchers=-1"},
+		"--rate: -1 is not":                          {"-n", "none", "--rate=-1"},
+		"--duration: 0s is not":                      {"-n", "none", "--duration=0s"},
+		"--objects: 16 clients need":                 {"-n", "none", "--objects=3"},
+		"--filename: open":                           {"-n", "none", "-f", "/none"},
+		"is not one object":                          {"-n", "none", "-f", file(t, []byte("kind: List"))},
+		"nodes are not namespaced":                   {"-n", "none", "-f", file(t, []byte("apiVersion: v1\nkind: Node"))},
+		`no matches for kind "Widget" in version "x`: {"-n", "none", "-f", file(t, []byte("apiVersion: x.y/v1\nkind: Widget"))},
+		"unknown flag":                               {"-n", "none", "--speed=1"},
+		`--clients: "many" is not a number`:          {"-n", "none", "--clients=many"},
 	} {
-		if r := c.run(append([]string{"load"}, args...)...); r.code != 1 || !strings.Contains(r.stderr, want) || r.out != "" {
+		code := 2
+		if slices.Contains(args, "-f") || slices.Contains(args, "default") { // not the command is wrong, but the file or the namespace
+			code = 1
+		}
+		if r := c.run(append([]string{"load"}, args...)...); r.code != code || !strings.Contains(r.stderr, want) || r.out != "" {
 			t.Errorf("%v: %+v, want %q", args, r, want)
 		}
 	}
@@ -141,7 +146,7 @@ func TestLoadInterrupted(t *testing.T) {
 	var out bytes.Buffer
 	code := make(chan int, 1)
 	go func() {
-		code <- Main(ctx, []string{"portico", "--kubeconfig=" + c.config, "load", "-n", "cut", "--duration=1h", "--clients=2", "-o", "json"}, &out, program)
+		code <- Main(ctx, []string{"--kubeconfig=" + c.config, "load", "-n", "cut", "--duration=1h", "--clients=2", "-o", "json"}, &out, program)
 		_ = program.Close()
 	}()
 	var recorded strings.Builder

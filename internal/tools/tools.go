@@ -6,70 +6,70 @@ package tools
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
 
 	load "github.com/portico-platform/portico/internal/load/command"
 	"github.com/portico-platform/portico/internal/plain"
 	"github.com/portico-platform/portico/internal/tools/certs"
+	"github.com/portico-platform/portico/services/kit/run"
 )
 
-// plugin is the name of the program as a plugin of kubectl.
-const plugin = "kubectl-portico"
-
-// Handles reports whether the arguments of a process, with its name first, are for this package.
-func Handles(args []string) bool {
-	if filepath.Base(args[0]) == plugin {
-		return true
+// Commands returns the commands, which write to out. Their errors are empty if the answer of who-can or explain-access
+// is no, and run.ErrUsage for wrong flags and arguments.
+func Commands(out io.Writer) []*cobra.Command {
+	s := &session{out: out}
+	commands := s.commands()
+	for _, c := range commands {
+		s.addFlags(c)
 	}
-	if len(args) < 2 {
-		return false
-	}
-	if slices.Contains([]string{"completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}, args[1]) {
-		return true
-	}
-	return slices.ContainsFunc((&session{}).commands(), func(c *cobra.Command) bool { return c.Name() == args[1] })
+	return commands
 }
 
-// Main runs the command of the arguments and returns the exit status: 0, 1 after an error, and
-// also if the answer of who-can or explain-access is no.
+// Main runs the commands as a plugin of kubectl, whose flags may precede the name of a command, and returns the
+// exit status.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	s := &session{out: stdout}
-	name := "portico"
-	if filepath.Base(args[0]) == plugin {
-		name = "kubectl portico"
-	}
 	root := &cobra.Command{Use: "portico", Short: "Tools for a running suite", SilenceUsage: true, SilenceErrors: true,
-		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: name}}
-	root.SetArgs(args[1:])
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl portico"}}
+	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	fs := root.PersistentFlags()
+	root.AddCommand(s.commands()...)
+	s.addFlags(root)
+	MarkUsage(root)
+	return run.ExitStatus(root.ExecuteContext(ctx), "kubectl portico", plain.NewWriter(stderr))
+}
+
+// addFlags adds the flags of all commands to a command and those below it.
+func (s *session) addFlags(c *cobra.Command) {
+	fs := c.PersistentFlags()
 	fs.StringVar(&s.kubeconfig, "kubeconfig", "", "kubeconfig `file`; otherwise $KUBECONFIG or ~/.kube/config")
 	fs.StringVar(&s.context, "context", "", "`name` of the context in the kubeconfig")
 	fs.StringVarP(&s.namespace, "namespace", "n", "", "namespace; otherwise that of the context")
-	fs.StringVarP(&s.output, "output", "o", "text", "`format` of the output: text or json")
-	root.PersistentPreRunE = func(*cobra.Command, []string) error {
-		if s.output != "text" && s.output != "json" {
-			return fmt.Errorf("--output: unknown format %q: use text or json", s.output)
+	fs.StringVarP(&s.output, "output", "o", "table", "`format` of the output: table, json or yaml")
+	c.PersistentPreRunE = func(*cobra.Command, []string) error { return s.checkOutput() }
+}
+
+// MarkUsage makes the errors of flags and of the number of arguments a run.ErrUsage, for a command and those below it.
+func MarkUsage(c *cobra.Command) {
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return run.ParseError(c.Flags(), err) })
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return run.Usagef("%v", err)
+			}
+			return nil
 		}
-		return nil
 	}
-	root.AddCommand(s.commands()...)
-	if err := root.ExecuteContext(ctx); err != nil {
-		if message := err.Error(); message != "" {
-			plain.Fprintf(stderr, "%s: %s\n", name, strings.TrimSpace(message))
-		}
-		return 1
+	for _, child := range c.Commands() {
+		MarkUsage(child)
 	}
-	return 0
 }
 
 // session is one run of a command.
@@ -82,6 +82,13 @@ func (s *session) commands() []*cobra.Command {
 	return []*cobra.Command{s.whoCan(), s.explainAccess(), s.history(), s.top(), s.watches(), s.trace(),
 		(&certs.Session{Config: s.config, Print: s.print}).Command(),
 		load.New(load.Session{Config: s.config, Namespace: func() string { return s.namespace }, Print: s.print})}
+}
+
+func (s *session) checkOutput() error {
+	if !slices.Contains([]string{"table", "text", "json", "yaml"}, s.output) {
+		return run.Usagef("--output: unknown format %q: use table, json or yaml", s.output)
+	}
+	return nil
 }
 
 // negative is the error of a command that worked and whose answer is no.
@@ -115,10 +122,17 @@ func (s *session) inNamespace() (string, error) {
 	return namespace, err
 }
 
-// print writes a value as JSON, or calls text. What could control a terminal is escaped in both.
+// print writes a value as JSON or YAML, or calls text. What could control a terminal is escaped in all.
 func (s *session) print(value any, text func(w io.Writer) error) error {
 	out := plain.NewWriter(s.out)
-	if s.output == "json" {
+	switch s.output {
+	case "yaml":
+		content, err := yaml.Marshal(value)
+		if err == nil {
+			_, err = out.Write(content)
+		}
+		return err
+	case "json":
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(value)

@@ -28,7 +28,7 @@ type tool struct {
 func (c tool) run(args ...string) result {
 	c.t.Helper()
 	var out, stderr bytes.Buffer
-	code := Main(c.t.Context(), append([]string{"portico", "--kubeconfig=" + c.config}, args...), &out, &stderr)
+	code := Main(c.t.Context(), append([]string{"--kubeconfig=" + c.config}, args...), &out, &stderr)
 	return result{code, out.String(), stderr.String()}
 }
 
@@ -75,7 +75,7 @@ func TestAccess(t *testing.T) {
 		"account":      {[]string{"explain-access", "--as=system:serviceaccount:default:bot", "get", "deployments.apps", "--subresource=scale"}, 1, []string{"system:serviceaccounts:default"}},
 		"completion":   {[]string{"completion", "bash"}, 0, []string{"__start_portico"}},
 		"wrong type":   {[]string{"who-can", "get", "nothing"}, 1, nil},
-		"wrong output": {[]string{"who-can", "get", "pods", "-o", "xml"}, 1, nil},
+		"wrong output": {[]string{"who-can", "get", "pods", "-o", "xml"}, 2, nil},
 		"nobody":       {[]string{"explain-access", "get", "pods"}, 1, nil},
 	} {
 		r := c.run(run.args...)

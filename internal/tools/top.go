@@ -15,6 +15,7 @@ import (
 
 	"github.com/portico-platform/portico/internal/plain"
 	"github.com/portico-platform/portico/services/kit/retry"
+	"github.com/portico-platform/portico/services/kit/run"
 )
 
 // Control sequences of terminals.
@@ -38,14 +39,14 @@ func (s *session) top() *cobra.Command {
 			"is not a terminal, it measures one interval and prints it.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if interval < minInterval {
-				return fmt.Errorf("--interval: %v is less than %v", interval, minInterval)
+				return run.Usagef("--interval: %v is less than %v", interval, minInterval)
 			}
 			client, err := s.client()
 			if err != nil {
 				return err
 			}
 			screen, ok := s.out.(*os.File)
-			if once || s.output == "json" || !ok || !term.IsTerminal(int(screen.Fd())) {
+			if once || s.output == "json" || s.output == "yaml" || !ok || !term.IsTerminal(int(screen.Fd())) {
 				return s.topOnce(c.Context(), client, interval)
 			}
 			return topLive(c.Context(), client, interval, screen)

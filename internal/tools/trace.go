@@ -21,6 +21,7 @@ import (
 
 	"github.com/portico-platform/portico/internal/plain"
 	"github.com/portico-platform/portico/internal/tools/servertiming"
+	"github.com/portico-platform/portico/services/kit/run"
 )
 
 const (
@@ -128,9 +129,9 @@ func (s *session) outgoing(flags requestFlags, args []string) (outgoing, error) 
 	case verb == "list" && name != "":
 		return outgoing{}, fmt.Errorf("%q: list takes no NAME", name)
 	case name == "" && flags.subresource != "":
-		return outgoing{}, errors.New("--subresource needs the NAME of an object")
+		return outgoing{}, run.Usagef("--subresource needs the NAME of an object")
 	case name != "" && flags.allNamespaces:
-		return outgoing{}, errors.New("--all-namespaces: an object is in one namespace")
+		return outgoing{}, run.Usagef("--all-namespaces: an object is in one namespace")
 	}
 	a, err := s.access()
 	if err != nil {

@@ -5,12 +5,13 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
+
+	"github.com/portico-platform/portico/services/kit/run"
 )
 
 // Limits of one run.
@@ -62,7 +63,7 @@ func New(s Session) *cobra.Command {
 			if err := p.validate(); err != nil {
 				return err
 			}
-			return run(c.Context(), s, p, c.ErrOrStderr())
+			return execute(c.Context(), s, p, c.ErrOrStderr())
 		},
 	}
 	fs := c.Flags()
@@ -88,26 +89,26 @@ func (p *plan) validate() error {
 		{"watchers", p.watchers, 0, maxWatchers}, {"labels", p.labels, 0, maxLabels},
 	} {
 		if n.value < n.least || n.value > n.max {
-			return fmt.Errorf("--%s: %d is not between %d and %d", n.name, n.value, n.least, n.max)
+			return run.Usagef("--%s: %d is not between %d and %d", n.name, n.value, n.least, n.max)
 		}
 	}
 	switch {
 	case p.namespace == "":
-		return errors.New("--namespace: specify one that does not exist yet; load creates it, and deletes it at the end")
+		return run.Usagef("--namespace: specify one that does not exist yet; load creates it, and deletes it at the end")
 	case p.rate < 0 || p.rate > maxRate:
-		return fmt.Errorf("--rate: %v is not between 0 and %d", p.rate, maxRate)
+		return run.Usagef("--rate: %v is not between 0 and %d", p.rate, maxRate)
 	case p.duration <= 0 || p.duration > maxDuration:
-		return fmt.Errorf("--duration: %v is not between 0 and %v", p.duration, maxDuration)
+		return run.Usagef("--duration: %v is not between 0 and %v", p.duration, maxDuration)
 	case p.objects < p.clients:
-		return fmt.Errorf("--objects: %d clients need at least as many objects, not %d", p.clients, p.objects)
+		return run.Usagef("--objects: %d clients need at least as many objects, not %d", p.clients, p.objects)
 	case len(p.kinds) == 0 && len(p.files) == 0:
-		return errors.New("--kinds: specify a resource")
+		return run.Usagef("--kinds: specify a resource")
 	}
 	return nil
 }
 
-// run makes the load, prints what it measured, and cleans up.
-func run(ctx context.Context, s Session, p *plan, errs io.Writer) (err error) {
+// execute makes the load, prints what it measured, and cleans up.
+func execute(ctx context.Context, s Session, p *plan, errs io.Writer) (err error) {
 	config, err := s.Config()
 	if err != nil {
 		return err

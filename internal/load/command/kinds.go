@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/portico-platform/portico/internal/load"
+	"github.com/portico-platform/portico/services/kit/run"
 )
 
 // maxFile bounds a file with an object.
@@ -44,7 +45,7 @@ func builtIn(resource string) (*unstructured.Unstructured, error) {
 	}
 	body := bodies[resource]
 	if body == nil {
-		return nil, fmt.Errorf("--kinds: no object of %q is built in: use configmaps, secrets, pods or deployments, or a file (-f)", resource)
+		return nil, run.Usagef("--kinds: no object of %q is built in: use configmaps, secrets, pods or deployments, or a file (-f)", resource)
 	}
 	object := &unstructured.Unstructured{}
 	if err := json.Unmarshal(body(), &object.Object); err != nil {

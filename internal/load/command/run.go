@@ -62,7 +62,7 @@ func prepare(config *rest.Config, p *plan, errs io.Writer) (*loading, error) {
 	return &loading{plan: p, space: s, server: server, version: version.GitVersion, figures: newFigures(), errs: errs}, nil
 }
 
-// run makes the load and returns what it measured. If ctx ends meanwhile, that is what was measured
+// execute makes the load and returns what it measured. If ctx ends meanwhile, that is what was measured
 // until then; it is an error only before the first request.
 func (l *loading) run(ctx context.Context) (*report, error) {
 	connected, disconnect := context.WithCancel(ctx)

@@ -1,10 +1,11 @@
 package command
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/portico-platform/portico/services/kit/run"
 )
 
 // verb is one kind of request.
@@ -40,14 +41,14 @@ func parseVerbs(text string) (all []weighted, err error) {
 		w := weighted{verb: verb(name), share: 1}
 		if given {
 			if w.share, err = strconv.Atoi(share); err != nil || w.share < 1 || w.share > maxShare {
-				return nil, fmt.Errorf("--verbs: the share of %s is %q, not a number from 1 to %d", name, share, maxShare)
+				return nil, run.Usagef("--verbs: the share of %s is %q, not a number from 1 to %d", name, share, maxShare)
 			}
 		}
 		if !slices.Contains(verbs(), w.verb) {
-			return nil, fmt.Errorf("--verbs: unknown verb %q: use %v", name, verbs())
+			return nil, run.Usagef("--verbs: unknown verb %q: use %v", name, verbs())
 		}
 		if slices.ContainsFunc(all, func(other weighted) bool { return other.verb == w.verb }) {
-			return nil, fmt.Errorf("--verbs: %s is specified twice", name)
+			return nil, run.Usagef("--verbs: %s is specified twice", name)
 		}
 		all = append(all, w)
 	}

@@ -4,7 +4,6 @@ package certs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -21,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/portico-platform/portico/internal/plain"
+	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/revocation"
 )
 
@@ -174,7 +174,7 @@ func (s *Session) revokeCertificate() *cobra.Command {
 		Use: "revoke SERIAL", Short: "Revokes an issued certificate with a Revocation that ends when the certificate expires", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if strings.TrimSpace(reason) == "" {
-				return errors.New("--reason is required; it is stored in the Revocation")
+				return run.Usagef("--reason is required; it is stored in the Revocation")
 			}
 			serial := revocation.Canonical(args[0])
 			if serial == "" {

@@ -95,7 +95,7 @@ func (s *scene) signerRights(t *testing.T, serial string) {
 func (s *scene) tool(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	args = append([]string{"portico", "--kubeconfig=" + filepath.Join(s.doors[0].Dir, "kubeconfig"), "certs"}, args...)
+	args = append([]string{"--kubeconfig=" + filepath.Join(s.doors[0].Dir, "kubeconfig"), "certs"}, args...)
 	if code := tools.Main(t.Context(), args, &out, &errs); code != 0 {
 		t.Fatalf("%q: %d %s", args, code, errs.String())
 	}
