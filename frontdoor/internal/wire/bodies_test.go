@@ -5,8 +5,11 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
+	"reflect"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/portico-platform/portico/frontdoor/internal/wire"
@@ -54,6 +57,31 @@ func TestCompressedBodiesAreRefused(t *testing.T) {
 		}
 		if _, err := codec.DeleteOptions(contentType, packed.Bytes(), nil); !services.IsReason(err, services.ReasonBadRequest) {
 			t.Errorf("%q: options: %v", contentType, err)
+		}
+	}
+}
+
+// TestBodiesOfStandardClients: the Protobuf of Kubernetes is read in both vocabularies, since kubectl sends it to both.
+func TestBodiesOfStandardClients(t *testing.T) {
+	const kubernetes = "application/vnd.kubernetes.protobuf"
+	message, err := (&corev1.ConfigMap{Data: map[string]string{"a": "b"}}).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := protobuf.AppendEnvelope(nil, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, message)
+	for _, v := range []vocabulary.Vocabulary{vocabulary.Platform(), vocabulary.K8s()} {
+		codec := newCodec(v)
+		decoded, err := codec.Decode(kubernetes, body, configMaps, nil)
+		if err != nil || !reflect.DeepEqual(decoded.Object["data"], map[string]any{"a": "b"}) {
+			t.Errorf("%s: %v, %v", v.Name, decoded.Object, err)
+		}
+		if _, err := codec.Decode(kubernetes, body, widgets, nil); services.AsStatus(err).Code != 415 {
+			t.Errorf("%s: a custom type: %v, want 415", v.Name, err)
+		}
+		w, r := httptest.NewRecorder(), request(kubernetes, "")
+		codec.WriteStatus(w, r, services.BadRequest("no"))
+		if got := w.Header().Get("Content-Type"); got != kubernetes || !bytes.HasPrefix(w.Body.Bytes(), []byte("k8s\x00")) {
+			t.Errorf("%s: a Status is %q %q", v.Name, got, w.Body)
 		}
 	}
 }

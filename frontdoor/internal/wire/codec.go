@@ -16,10 +16,13 @@ import (
 // forms, and buffers. It is safe for concurrent use.
 type Codec struct {
 	vocabulary vocabulary.Vocabulary
-	metaGroup  string
-	release    release.Release
-	messages   *protobuf.Registry
-	cbor       bool
+	// standardProtobuf is the media type of standard clients, which is accepted in all vocabularies: they send it whatever
+	// the names of groups are, and the messages are the same.
+	standardProtobuf string
+	metaGroup        string
+	release          release.Release
+	messages         *protobuf.Registry
+	cbor             bool
 	*cache
 	buffers sync.Pool // of *[]byte
 	now     func() time.Time
@@ -46,13 +49,14 @@ func New(cfg Config) *Codec {
 		cfg.Now = time.Now
 	}
 	return &Codec{
-		vocabulary: cfg.Vocabulary,
-		metaGroup:  cfg.Vocabulary.Group("meta."),
-		release:    cfg.Release,
-		messages:   protobuf.NewRegistry(cfg.Vocabulary),
-		cbor:       cfg.CBOR,
-		cache:      newCache(cfg.CacheBytes),
-		now:        cfg.Now,
+		vocabulary:       cfg.Vocabulary,
+		standardProtobuf: vocabulary.K8s().Protobuf,
+		metaGroup:        cfg.Vocabulary.Group("meta."),
+		release:          cfg.Release,
+		messages:         protobuf.NewRegistry(cfg.Vocabulary),
+		cbor:             cfg.CBOR,
+		cache:            newCache(cfg.CacheBytes),
+		now:              cfg.Now,
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -169,10 +168,10 @@ func (c *Codec) bodyMedia(contentType string, kind schema.GroupVersionKind) (Med
 	if c.cbor {
 		accepted = append(accepted, cbor.Media)
 	}
-	if err == nil && slices.Contains(accepted, media) {
-		if media == cbor.Media {
-			return CBOR, nil
-		}
+	switch {
+	case err == nil && c.cbor && media == cbor.Media:
+		return CBOR, nil
+	case err == nil && c.isProtobuf(media) && c.messages.Knows(kind):
 		return Protobuf, nil
 	}
 	return 0, UnsupportedMediaType(accepted...)
@@ -229,7 +228,7 @@ func (c *Codec) decodeProtobuf(body []byte, kind schema.GroupVersionKind, charge
 		return decodeText(JSON, envelope.Raw)
 	case envelope.ContentType == mediaYAML:
 		return decodeText(YAML, envelope.Raw)
-	case envelope.ContentType != "" && envelope.ContentType != c.vocabulary.Protobuf:
+	case envelope.ContentType != "" && !c.isProtobuf(envelope.ContentType):
 		return Body{}, fmt.Errorf("unknown content type %q in the Protobuf envelope", envelope.ContentType)
 	case envelope.Kind != kind && envelope.Kind != schema.GroupVersionKind{}:
 		return Body{Object: map[string]any{"apiVersion": envelope.Kind.GroupVersion().String(), "kind": envelope.Kind.Kind}}, nil

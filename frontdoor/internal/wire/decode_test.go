@@ -57,7 +57,8 @@ func TestDecodeRefuses(t *testing.T) {
 	codec := newCodec(vocabulary.Platform())
 	for _, c := range []struct{ contentType, body, reason, message string }{
 		{"text/xml", "<a/>", services.ReasonUnsupportedMediaType, "application/json, application/yaml, " + media},
-		{"application/vnd.kubernetes.protobuf", "", services.ReasonUnsupportedMediaType, ""},
+		{"application/vnd.kubernetes.protobuf", "", services.ReasonBadRequest, "6b 38 73 00"},
+		{"application/vnd.other.protobuf", "", services.ReasonUnsupportedMediaType, ""},
 		{";", "", services.ReasonUnsupportedMediaType, ""},
 		{"", "{not json", services.ReasonBadRequest, "must be of type ConfigMap"},
 		{"", "", services.ReasonBadRequest, "unexpected end of JSON input"},

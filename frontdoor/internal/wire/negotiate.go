@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,7 +37,7 @@ func (c *Codec) Negotiate(r *http.Request, t *catalogue.Type, what What) (Form, 
 	}
 	header := ledger.HeaderList(r.Header, "Accept")
 	form, ok := c.accepted(header, t, what)
-	if named := c.representations(t, what); named != nil && header != "" && !accept.Names(header, named) {
+	if named := c.representations(t, what); named != nil && header != "" && !accept.Names(header, c.withOther(named)) {
 		return Form{}, &services.Status{Code: http.StatusNotAcceptable, Reason: services.ReasonNotAcceptable, Details: &services.StatusDetails{},
 			Message: "406: Not Acceptable\n\nAvailable representations: " + strings.Join(named, ", ")}
 	}
@@ -49,7 +51,7 @@ func (c *Codec) Negotiate(r *http.Request, t *catalogue.Type, what What) (Form, 
 		}
 	}
 	form.Pretty = form.Media == JSON && what != Watch && (form.Pretty || WantsPretty(r, query))
-	form.ContentType = mediaType(form.Media, c.vocabulary)
+	form.ContentType = cmp.Or(form.ContentType, mediaType(form.Media, c.vocabulary))
 	switch {
 	case what != Watch || form.Media == JSON:
 	case form.Media == CBOR:
@@ -80,8 +82,8 @@ func (c *Codec) formFor(element accept.Range, t *catalogue.Type, what What) (For
 	case mediaJSON, "application/*", "*/*":
 	case mediaYAML:
 		form.Media = YAML
-	case c.vocabulary.Protobuf:
-		form.Media = Protobuf
+	case c.vocabulary.Protobuf, c.standardProtobuf:
+		form.Media, form.ContentType = Protobuf, element.Media
 	case cbor.Media:
 		form.Media = CBOR
 	default:
@@ -157,6 +159,19 @@ func (c *Codec) representations(t *catalogue.Type, what What) []string {
 		named = append(named, mediaJSON+";stream=watch", c.vocabulary.Protobuf+";stream=watch")
 	}
 	return named
+}
+
+// isProtobuf reports whether a media type is that of Protobuf.
+func (c *Codec) isProtobuf(media string) bool {
+	return media == c.vocabulary.Protobuf || media == c.standardProtobuf
+}
+
+// withOther returns the media types with the other name of Protobuf, if there is one.
+func (c *Codec) withOther(named []string) []string {
+	if c.vocabulary.Protobuf == c.standardProtobuf {
+		return named
+	}
+	return append(slices.Clone(named), c.standardProtobuf)
 }
 
 func mediaType(m Media, names vocabulary.Vocabulary) string {

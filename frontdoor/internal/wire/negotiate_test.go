@@ -16,10 +16,11 @@ import (
 
 func TestNegotiate(t *testing.T) {
 	const (
-		protobuf = "application/vnd.platform.protobuf"
-		table    = "application/json;as=Table;g=meta.platform.io;v=v1"
-		partial  = "application/json;as=PartialObjectMetadata;g=meta.platform.io;v=v1"
-		json     = "application/json"
+		protobuf   = "application/vnd.platform.protobuf"
+		kubernetes = "application/vnd.kubernetes.protobuf" // of standard clients
+		table      = "application/json;as=Table;g=meta.platform.io;v=v1"
+		partial    = "application/json;as=PartialObjectMetadata;g=meta.platform.io;v=v1"
+		json       = "application/json"
 	)
 	codec := newCodec(vocabulary.Platform())
 	for _, c := range []struct {
@@ -50,7 +51,10 @@ func TestNegotiate(t *testing.T) {
 		{protobuf + "," + json, widgets, wire.List, json, wire.JSON, wire.Whole},
 		{protobuf + ";as=PartialObjectMetadataList;g=meta.platform.io;v=v1", widgets, wire.List, protobuf, wire.Protobuf, wire.Partial},
 		{protobuf + ";as=Table;g=meta.platform.io;v=v1", configMaps, wire.List, "", 0, 0},
-		{"application/vnd.kubernetes.protobuf", configMaps, wire.List, "", 0, 0},
+		{kubernetes, configMaps, wire.List, kubernetes, wire.Protobuf, wire.Whole},
+		{kubernetes, configMaps, wire.Watch, kubernetes + ";stream=watch", wire.Protobuf, wire.Whole},
+		{kubernetes + "," + protobuf, configMaps, wire.List, kubernetes, wire.Protobuf, wire.Whole},
+		{kubernetes, widgets, wire.List, "", 0, 0},
 		{table, configMaps, wire.Object, json, wire.JSON, wire.Table},
 		{table, configMaps, wire.Watch, json, wire.JSON, wire.Table},
 		{table + ",application/json", nil, wire.Object, json, wire.JSON, wire.Whole},

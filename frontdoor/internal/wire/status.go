@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -27,7 +28,7 @@ func (c *Codec) WriteStatus(w http.ResponseWriter, r *http.Request, of error) {
 		return
 	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_ = writeBody(w, int(s.Code), mediaType(form.Media, c.vocabulary), body) // an error means that the client has disconnected
+	_ = writeBody(w, int(s.Code), cmp.Or(form.ContentType, mediaType(form.Media, c.vocabulary)), body) // an error means that the client has disconnected
 }
 
 // statusForm negotiates the form of a Status: Protobuf is always possible, representations
@@ -37,9 +38,10 @@ func (c *Codec) statusForm(r *http.Request) Form {
 		if element.Params["as"] != "" {
 			continue
 		}
+		if c.isProtobuf(element.Media) {
+			return Form{Media: Protobuf, ContentType: element.Media}
+		}
 		switch element.Media {
-		case c.vocabulary.Protobuf:
-			return Form{Media: Protobuf}
 		case cbor.Media:
 			if c.cbor {
 				return Form{Media: CBOR}

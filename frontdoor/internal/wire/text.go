@@ -30,7 +30,7 @@ func (c *Codec) Text(contentType string, body []byte) ([]byte, error) {
 		return text, err
 	case c.cbor && strings.HasSuffix(media, "cbor"):
 		return cbor.JSON(body, nil)
-	case media != c.vocabulary.Protobuf:
+	case !c.isProtobuf(media):
 		return body, nil
 	}
 	envelope, err := protobuf.OpenEnvelope(body)
