@@ -22,6 +22,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services/kit/run"
 	"github.com/portico-platform/portico/services/kit/run/routes"
+	"github.com/portico-platform/portico/services/ledger"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
 
@@ -134,6 +135,11 @@ func (c *Console) Pages(next request.Handler) request.Handler {
 		return next
 	}
 	return func(w http.ResponseWriter, r *request.Request) error {
+		if r.URL.Path == "/" && isPageView(r.Request) && c.browsers.ServesConsole(r.Request) {
+			w.Header().Set("Vary", "Accept")
+			http.Redirect(w, r.Request, prefix+"/", http.StatusFound)
+			return nil
+		}
 		if !within(prefix, r.URL.Path) && !within(docsite.Prefix, r.URL.Path) || !c.browsers.ServesConsole(r.Request) {
 			return next(w, r)
 		}
@@ -151,6 +157,11 @@ func (c *Console) Pages(next request.Handler) request.Handler {
 		c.router.ServeHTTP(w, r.Request)
 		return nil
 	}
+}
+
+// isPageView reports whether a browser requests a page for a person, without credentials in a header.
+func isPageView(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.Header.Get("Authorization") == "" && strings.HasPrefix(ledger.HeaderList(r.Header, "Accept"), "text/html")
 }
 
 // within reports whether a path is a folder or below it.

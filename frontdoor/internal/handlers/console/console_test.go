@@ -71,6 +71,13 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s is the console's", path)
 		}
 	}
+	for accepted, redirected := range map[string]bool{"text/html,application/xhtml+xml,*/*;q=0.8": true, "*/*": false, "application/json": false, "": false} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("Accept", accepted)
+		if w, reached := ask(c, r); reached == redirected || redirected && (w.Code != http.StatusFound || w.Header().Get("Location") != "/console/") {
+			t.Errorf("/ for %q: reached %v, %d %v", accepted, reached, w.Code, w.Header())
+		}
+	}
 	if w, _ := ask(c, httptest.NewRequest("POST", "/console/", nil)); w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d", w.Code)
 	}

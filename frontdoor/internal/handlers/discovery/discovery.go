@@ -19,6 +19,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery/openapi"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/services"
+	"github.com/portico-platform/portico/services/kit/run/build"
 	"github.com/portico-platform/portico/services/release"
 	"github.com/portico-platform/portico/services/vocabulary"
 )
@@ -98,8 +99,10 @@ func (o Options) builder() *openapi.Builder {
 
 // Version returns the document of /version for a release.
 func Version(r release.Release) version.Info {
+	built := build.Current()
 	info := version.Info{
 		Major: "1", Minor: minor(r), GitVersion: "v" + r.Patch() + "+portico", GitTreeState: "clean",
+		GitCommit: built.Commit, BuildDate: built.Date,
 		GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
 	if !r.Before(emulationShown) {
