@@ -14,8 +14,9 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: build ## build and run the all-in-one, with its data in ./portico-data
-	bin/portico $(ARGS)
+run: ## build and run the all-in-one with the names of Kubernetes, and its data in ./portico-data; VOCABULARY=platform for those of the specification
+	CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o bin/ ./cmd/portico
+	bin/portico $(if $(VOCABULARY),--vocabulary=$(VOCABULARY),$(if $(wildcard portico-data/vocabulary),,--vocabulary=k8s)) $(ARGS)
 
 .PHONY: build
 build: ## build static binaries into bin/

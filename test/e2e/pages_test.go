@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,9 @@ func runPages(t *testing.T, a *allInOne) {
 	}
 }
 
+// failing is a command that has to fail, which its comment says.
+var failing = regexp.MustCompile(`(?m)^(\S.*?) +# fails.*$`)
+
 func runScript(t *testing.T, a *allInOne, program, script string) {
 	dir := t.TempDir()
 	kubectl, err := filepath.Abs(root + "/bin/kubectl")
@@ -57,6 +61,7 @@ func runScript(t *testing.T, a *allInOne, program, script string) {
 			t.Fatal(err)
 		}
 	}
+	script = failing.ReplaceAllString(script, "if $1; then\necho \"this did not fail: $1\"\nexit 1\nfi")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	command := exec.CommandContext(ctx, "bash", "-c", "set -euo pipefail\n"+strings.ReplaceAll(script, "127.0.0.1:6443", a.address)+"true\n")
