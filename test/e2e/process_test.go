@@ -52,7 +52,7 @@ func compile(dir, output string, env, packages []string) error {
 	if strings.HasSuffix(output, "/") {
 		absolute += "/" // a folder, also when it does not exist yet
 	}
-	command := exec.Command("go", append([]string{"build", "-trimpath", "-o", absolute}, packages...)...)
+	command := exec.Command("go", append([]string{"build", "-trimpath", "-tags=grpcnotrace", "-o", absolute}, packages...)...)
 	command.Dir = dir
 	command.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
 	if out, err := command.CombinedOutput(); err != nil {
