@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -64,7 +65,7 @@ func TestConsole(t *testing.T) {
 		"login": login, "list": list, "edit": edit, "conflict": conflict, "history": history, "denied": denied,
 		"yaml": yamlRoundTrip, "many rows": manyRows, "keys": keys, "narrow": narrow, "tour": tour,
 		"watches": closeWatch, "verdicts": verdicts, "documents": documents,
-		"paths": paths, "links": links,
+		"paths": paths, "links": links, "columns": columns, "address": address, "away": away,
 	} {
 		t.Run(name, func(t *testing.T) { part(t, p) })
 	}
@@ -198,7 +199,9 @@ func denied(t *testing.T, p *portico) {
 	b.login(token)
 	b.goTo("#/r/core/v1/secrets")
 	b.sees(`cannot list resource "secrets"`)
-	b.goTo("#/r/core/v1/configmaps?ns=default")
+	b.goTo("#/r/core/v1/configmaps")
+	b.sees("Choose a namespace in which you may list configmaps.")
+	b.run(chromedp.SendKeys(`input[aria-label="Namespace"]`, "default\n"))
 	b.sees("readable")
 	b.goTo("#/o/core/v1/configmaps/default/readable")
 	b.sees("You may not change this object.")
@@ -324,10 +327,62 @@ func closeWatch(t *testing.T, p *portico) {
 	b := open(t, p)
 	b.login(p.token)
 	b.goTo("#/watches")
+	b.sees("All watches are of the system.")
+	b.run(chromedp.Click(`main input[type="checkbox"]`))
 	b.sees("Replica")
 	b.click("Close")
 	b.click("Close the watch")
 	b.sees("Closed.")
+}
+
+// columns: those of all rows are below those of the head, however long the text of a cell is.
+func columns(t *testing.T, p *portico) {
+	b := open(t, p)
+	b.login(p.token)
+	p.must(t, http.MethodGet, "/api/v1/namespaces/"+strings.Repeat("long-", 12)+"/configmaps", nil)
+	b.goTo("#/audit")
+	b.sees("long-long")
+	b.run(chromedp.Poll(`(() => {
+		const left = (e) => [...e.children].map((c) => Math.round(c.getBoundingClientRect().left)).join();
+		const lines = [...document.querySelectorAll('.grid .line')];
+		return lines.length > 3 && lines.every((l) => left(l) === left(document.querySelector('.grid .cols')));
+	})()`, nil))
+}
+
+// address: the filter and the order of a list are in its address; a list without rows says so.
+func address(t *testing.T, p *portico) {
+	b := open(t, p)
+	b.login(p.token)
+	p.must(t, http.MethodPost, configMaps, configMap("addressed", "1"))
+	b.goTo("#/r/core/v1/configmaps?ns=default")
+	b.sees("addressed")
+	b.run(chromedp.SendKeys("#filter", "address"), chromedp.Click(`//button[text()="Data"]`, chromedp.BySearch))
+	if at := evaluate[string](b, `location.hash`); at != "#/r/core/v1/configmaps?ns=default&q=address&s=1" {
+		t.Errorf("the address is %s", at)
+	}
+	b.run(chromedp.Reload(), chromedp.WaitVisible("#filter"))
+	b.run(chromedp.Poll(`document.querySelector('#filter').value === 'address' && document.querySelector('[aria-sort="ascending"]').innerText === 'Data'`, nil))
+	b.run(chromedp.SendKeys("#filter", "no such"))
+	b.sees("No row matches the filter.")
+	b.goTo("#/r/apps/v1/deployments?ns=default")
+	b.sees("There are no deployments in namespace default.")
+	b.sees("Ready")
+}
+
+// away: a server that does not respond is named, and what failed meanwhile is shown once it is back.
+func away(t *testing.T, p *portico) {
+	b := open(t, p)
+	b.allow("ERR_INTERNET_DISCONNECTED")
+	b.login(p.token)
+	connected := func(yes bool) {
+		b.run(network.EmulateNetworkConditions(!yes, 0, -1, -1))
+	}
+	connected(false)
+	b.goTo("#/r/core/v1/nodes")
+	b.sees("The server does not respond. Trying again")
+	connected(true)
+	b.sees("There are no nodes.")
+	b.seesNot("does not respond")
 }
 
 // tour: each page is drawn in both themes, with enough contrast.
@@ -344,7 +399,7 @@ func tour(t *testing.T, p *portico) {
 			{"#/", "Health", "overview"},
 			{"#/r/core/v1/configmaps?ns=default", "shown", "list"},
 			{"#/o/core/v1/configmaps/default/shown", "key: two", "object"},
-			{"#/watches", "configmaps", "watches"},
+			{"#/watches", "of the system, too", "watches"},
 			{"#/admission", "ValidatingWebhookConfiguration", "admission"},
 			{"#/credentials", "Bootstrap tokens", "credentials"},
 			{"#/deprecated", "Users in the last requests", "deprecated"},

@@ -14,6 +14,15 @@ export class StatusError extends Error {
 // types that the console itself asks for, and whether it offers to log in with OpenID Connect.
 export let settings = {};
 
+// reachable reports whether the front door responds.
+export const reachable = async () => {
+  try {
+    return (await fetch('settings.json', { cache: 'no-store' })).ok;
+  } catch {
+    return false;
+  }
+};
+
 export async function loadSettings() {
   settings = await (await fetch('settings.json')).json();
 }
@@ -34,7 +43,14 @@ export async function request(url, { method = 'GET', accept = 'application/json'
   const headers = { Accept: accept };
   if (session.token) headers.Authorization = `Bearer ${session.token}`;
   if (type) headers['Content-Type'] = type;
-  const response = await fetch(url, { method, headers, body, signal, cache: 'no-store', redirect: 'error' });
+  let response;
+  try {
+    response = await fetch(url, { method, headers, body, signal, cache: 'no-store', redirect: 'error' });
+  } catch (err) {
+    if (signal?.aborted) throw err;
+    dispatchEvent(new Event('unreachable'));
+    throw new Error('The server does not respond.', { cause: err });
+  }
   if (response.ok) return response;
   const text = await response.text();
   let status = {};

@@ -11,6 +11,7 @@ export class Grid {
     this.filter = '';
     this.sort = { column: 0, down: false };
     this.selected = '';
+    this.empty = ''; // what to say without rows
     this.head = h('div', { class: 'cols', role: 'row' });
     this.body = h('div', { class: 'rows', role: 'rowgroup' });
     this.element = h('div', { class: 'grid', role: 'table', 'aria-label': label, tabindex: '0', onscroll: () => this.draw(), onkeydown: (e) => this.key(e) }, this.head, this.body);
@@ -37,6 +38,7 @@ export class Grid {
   sortBy(i) {
     this.sort = { column: i, down: this.sort.column === i && !this.sort.down };
     this.setColumns(this.columns);
+    this.sorted?.(this.sort);
   }
 
   set(row) { this.rows.set(row.id, row); this.change(); }
@@ -80,6 +82,7 @@ export class Grid {
     const focused = this.body.contains(document.activeElement);
     const lines = [];
     for (let i = first; i < last; i++) lines.push(this.line(this.shown[i], i, height));
+    if (!this.shown.length) lines.push(h('p', { class: 'none quiet' }, this.rows.size ? 'No row matches the filter.' : this.empty));
     this.body.replaceChildren(...lines);
     if (focused) this.element.focus({ preventScroll: true });
   }

@@ -1,6 +1,6 @@
 // The frame of the console: navigation, keys and which view is shown.
 import { h, note, ask } from './dom.js';
-import { listPath, loadSettings, postJSON, session, settings, types, StatusError } from './api.js';
+import { listPath, loadSettings, postJSON, reachable, session, settings, types, StatusError } from './api.js';
 import { listHref } from './types.js';
 import { loginView, finishOIDC } from './views/login.js';
 import { overviewView } from './views/overview.js';
@@ -125,7 +125,18 @@ async function show() {
 
 export function failed(where, err) {
   if (!(err instanceof StatusError)) console.error(err);
-  where.replaceChildren(h('h1', {}, err.code === 403 ? 'Not allowed' : 'This did not work'), note(err.message, 'bad'));
+  where.replaceChildren(h('h1', { 'data-failed': !(err instanceof StatusError) }, err.code === 403 ? 'Not allowed' : 'Request failed'), note(err.message, 'bad'));
+}
+
+// away says that the server does not respond until it does again, and then shows a view anew that failed meanwhile.
+async function away() {
+  if (document.getElementById('away')) return;
+  const said = note('The server does not respond. Trying again …', 'bad');
+  said.id = 'away';
+  document.body.append(said);
+  do await new Promise((resolve) => setTimeout(resolve, 2000)); while (!await reachable());
+  said.remove();
+  if (main.querySelector('[data-failed]')) show();
 }
 
 function login(message) {
@@ -198,6 +209,7 @@ async function start() {
   if (stored in themes) document.documentElement.dataset.theme = stored;
   addEventListener('hashchange', show);
   addEventListener('keydown', key);
+  addEventListener('unreachable', away);
   addEventListener('loggedout', (e) => login(e.detail));
   await loadSettings();
   try {

@@ -9,7 +9,7 @@ export const recentRequests = async (signal, limit = 4096) => (await getJSON(`/d
 
 export async function auditView({ main, signal, query }) {
   const state = h('span', { class: 'quiet', role: 'status' });
-  const filter = h('input', { id: 'filter', type: 'search', placeholder: 'Filter (/)', 'aria-label': 'Filter', value: query.get('q') ?? '', oninput: () => grid.setFilter(filter.value) });
+  const filter = h('input', { id: 'filter', type: 'search', placeholder: 'Filter (/)', 'aria-label': 'Filter', value: query.get('q') ?? '', oninput: () => { grid.setFilter(filter.value); history.replaceState(null, '', filter.value ? `#/audit?${new URLSearchParams({ q: filter.value })}` : '#/audit'); } });
   const grid = new Grid('requests');
   signal.addEventListener('abort', () => grid.close());
   const time = (r) => new Date(r.received).toLocaleTimeString();

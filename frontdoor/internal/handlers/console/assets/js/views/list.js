@@ -14,15 +14,21 @@ export async function listView(view, type) {
   signal.addEventListener('abort', () => { clearInterval(older); grid.close(); });
   const state = h('span', { class: 'quiet', role: 'status' });
   const said = h('div');
-  const filter = h('input', { id: 'filter', type: 'search', placeholder: 'Filter (/)', 'aria-label': 'Filter', value: query.get('q') ?? '', oninput: () => grid.setFilter(filter.value) });
+  const filter = h('input', { id: 'filter', type: 'search', placeholder: 'Filter (/)', 'aria-label': 'Filter', value: query.get('q') ?? '', oninput: () => { grid.setFilter(filter.value); keep(); } });
   const selector = h('input', { type: 'search', placeholder: 'Labels: app=web,tier!=db', 'aria-label': 'Label selector', value: query.get('l') ?? '', onchange: () => go() });
   const spaces = type.namespaced && h('select', { 'aria-label': 'Namespace', onchange: () => go() }, h('option', { value: '' }, 'all namespaces'), namespace && h('option', { value: namespace, selected: true }, namespace));
-  const go = () => {
+  const address = () => {
     const q = new URLSearchParams();
     if (spaces?.value) q.set('ns', spaces.value);
     if (selector.value) q.set('l', selector.value);
-    location.hash = `${listHref(type)}${q.size ? `?${q}` : ''}`;
+    if (filter.value) q.set('q', filter.value);
+    if (grid.sort.column || grid.sort.down) q.set('s', `${grid.sort.column}${grid.sort.down ? 'd' : ''}`);
+    return `${listHref(type)}${q.size ? `?${q}` : ''}`;
   };
+  const go = () => { location.hash = address(); };
+  const keep = () => history.replaceState(null, '', address()); // without showing the view again
+  grid.sort = { column: parseInt(query.get('s'), 10) || 0, down: query.get('s')?.endsWith('d') ?? false };
+  grid.sorted = keep;
   main.replaceChildren(
     h('div', { class: 'bar' }, h('h1', {}, type.resource), state, h('span', { class: 'space' }), spaces, selector, filter),
     said, grid.element);
@@ -34,7 +40,16 @@ export async function listView(view, type) {
   const options = { ...(query.get('l') && { labelSelector: query.get('l') }) };
   const put = rowsOf(grid, type, namespace);
   for (;;) {
-    const resourceVersion = await readAll(path, options, signal, put, grid, said);
+    let resourceVersion;
+    try {
+      resourceVersion = await readAll(path, options, signal, put, grid, said);
+    } catch (err) {
+      if (err.code !== 403 || !type.namespaced || namespace) throw err;
+      said.replaceChildren(note(`${err.message}. Choose a namespace in which you may list ${type.resource}.`, 'warn'));
+      return;
+    }
+    grid.empty = `There are no ${type.resource}${namespace ? ` in namespace ${namespace}` : ''}.`;
+    grid.change();
     if (!type.verbs.includes('watch')) return;
     try {
       await watch(path, options, resourceVersion, tableOf(), signal, (event) => {
@@ -71,6 +86,7 @@ async function readAll(path, options, signal, put, grid, said) {
       continue;
     }
     columns = list.columnDefinitions ?? columns;
+    if (columns) put.columns(columns);
     for (const row of list.rows ?? []) {
       put(row, false, columns);
       seen.add(idOf(row.object.metadata));
@@ -99,13 +115,15 @@ function rowsOf(grid, type, namespace) {
     if (type.namespaced && !namespace) shown.unshift({ name: 'Namespace', title: 'Namespace', width: `minmax(${narrow ? 5 : 7}rem, 1fr)` });
     grid.setColumns(shown);
   };
-  return (row, fresh, columns) => {
-    if (!indices && columns) set(columns);
+  const put = (row, fresh, columns) => {
+    if (columns) put.columns(columns);
     const m = row.object.metadata;
     const cells = (indices ?? []).map(([, i]) => row.cells[i] ?? '');
     if (type.namespaced && !namespace) cells.unshift(m.namespace);
     grid.set({ id: idOf(m), cells, fresh, created: m.creationTimestamp, href: objectHref(type, m.namespace, m.name) });
   };
+  put.columns = (columns) => { if (!indices) set(columns); };
+  return put;
 }
 
 async function fillNamespaces(select, chosen, { signal }) {
