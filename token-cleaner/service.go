@@ -44,7 +44,7 @@ func start(ctx context.Context, n *run.Node) error {
 	worker.Go(n, "publishing cluster-info", (&publisher{configMaps: core("configmaps", "public"), config: config, log: n.Log}).run)
 	cleans, signs := worker.Enabled(n, cleanerName, false), worker.Enabled(n, signerName, false)
 	if !cleans && !signs {
-		n.Log.Info("off: --controllers enables neither of its controllers", "controllers", []string{cleanerName, signerName})
+		n.Log.Info("only publishes cluster-info: --controllers enables neither of the others", "controllers", []string{cleanerName, signerName})
 		return nil
 	}
 	secrets, kind := core("secrets", "system"), "type="+n.Vocabulary.Qualified("bootstrap", "token")

@@ -123,7 +123,13 @@ func Connect(n *run.Node, server string, options ...nats.Option) (*nats.Conn, er
 		nats.MaxPingsOutstanding(pingsOut),
 		nats.FlusherTimeout(writeTimeout),
 		nats.ReconnectOnFlusherError(),
-		nats.ConnectHandler(func(c *nats.Conn) { log.Info("connected", "to", "nats", "server", c.ConnectedUrlRedacted()) }),
+		nats.ConnectHandler(func(c *nats.Conn) {
+			server := c.ConnectedUrlRedacted()
+			if c.Opts.InProcessServer != nil {
+				server = "in this process" // the address is that of none
+			}
+			log.Info("connected", "to", "nats", "server", server)
+		}),
 		nats.ReconnectHandler(func(c *nats.Conn) {
 			log.Info("reconnected", "to", "nats", "server", c.ConnectedUrlRedacted())
 		}),

@@ -54,7 +54,8 @@ func Go(n *run.Node, what string, loop func(context.Context) error) {
 	})
 }
 
-// whileRunning logs nothing once its context has ended: then all watches fail.
+// whileRunning logs nothing once its context has ended: then all watches fail. Errors because a type is not served, since
+// its definition was deleted or is not established yet, are for debugging.
 type whileRunning struct {
 	slog.Handler
 	ctx context.Context
@@ -63,6 +64,15 @@ type whileRunning struct {
 // Handle implements slog.Handler.
 func (h whileRunning) Handle(ctx context.Context, r slog.Record) error {
 	if h.ctx.Err() != nil {
+		return nil
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		if err, ok := a.Value.Any().(error); ok && apierrors.IsNotFound(err) {
+			r.Level = slog.LevelDebug
+		}
+		return true
+	})
+	if !h.Enabled(ctx, r.Level) {
 		return nil
 	}
 	return h.Handler.Handle(ctx, r)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -36,11 +37,12 @@ func stderr(t *testing.T) *os.File {
 	return read
 }
 
-// TestTheEndIsNoError: the watches that end with the process are not logged as errors.
+// TestTheEndIsNoError: the watches that end with the process, or because their type is not served, are not logged as errors.
 func TestTheEndIsNoError(t *testing.T) {
 	read, logged := stderr(t), make(chan struct{})
 	service := run.Service{Name: "signer", Start: func(_ context.Context, n *run.Node) error {
 		worker.Go(n, "following things", func(ctx context.Context) error {
+			klog.FromContext(ctx).Error(apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, ""), "not served")
 			klog.FromContext(ctx).Error(nil, "before the end")
 			close(logged)
 			<-ctx.Done()
@@ -58,7 +60,7 @@ func TestTheEndIsNoError(t *testing.T) {
 	var before bool
 	for lines := bufio.NewScanner(read); lines.Scan() && !strings.Contains(lines.Text(), "stopped"); {
 		before = before || strings.Contains(lines.Text(), "before the end")
-		if strings.Contains(lines.Text(), "after the end") {
+		if strings.Contains(lines.Text(), "after the end") || strings.Contains(lines.Text(), "not served") {
 			t.Error(lines.Text())
 		}
 	}
