@@ -41,7 +41,7 @@ func newDefinitions(t *testing.T) *definitions {
 
 // surface returns a type of a group. Its schema has a description.
 func (d *definitions) surface(group, description string) catalogue.Surface {
-	thing := &catalogue.Type{Group: group, Version: "v1", Resource: "things", Singular: "thing", Kind: "Thing", Namespaced: true, Custom: true,
+	thing := &catalogue.Type{Group: group, Version: "v1", Resource: "things", Singular: "thing", Kind: "Thing", ListKind: "ThingList", Namespaced: true, Custom: true,
 		Verbs: []string{"get", "list"}, Key: resource.GroupResource{Group: group, Resource: "things", Custom: true}}
 	thing.Stored = thing
 	copy(thing.Origin[:], group+description)
@@ -54,7 +54,8 @@ func (d *definitions) surface(group, description string) catalogue.Surface {
 		return s
 	})
 	thing.Describe(group+".v1.Thing", made)
-	return catalogue.Surface{Types: []*catalogue.Type{thing}, Definitions: catalogue.Definitions{thing.Definition: made}}
+	list := catalogue.Lazy(group, "v1", "ThingList", func() *spec.Schema { return &spec.Schema{} })
+	return catalogue.Surface{Types: []*catalogue.Type{thing}, Definitions: catalogue.Definitions{thing.Definition: made, group + ".v1.ThingList": list}}
 }
 
 // publish returns the documents that replace others.
@@ -122,6 +123,9 @@ func TestBuilds(t *testing.T) {
 	}
 	if n := fragmentsOf(documents); n != 2 {
 		t.Errorf("%d fragments are kept", n)
+	}
+	if n := len(documents.library.second.templates); n != 1 {
+		t.Errorf("the paths of two types that differ in names are made %d times", n)
 	}
 }
 

@@ -25,6 +25,9 @@ type second struct {
 	with    map[string]*OpenAPI
 	// custom are about custom types, by the hashes of parts.
 	custom map[string]*fragments.Fragment
+	// templates are what their paths are made of, by the keys of likenesses, of which there are few.
+	templates  map[string]*fragments.Template
+	templating sync.Mutex
 }
 
 // types are what a document of v2 describes.
@@ -83,8 +86,7 @@ func (s *second) whole(of types) (fragments.Whole, error) {
 func (s *second) make(b *openapi.Builder, parts []openapi.Part, made map[string]*fragments.Fragment) error {
 	var adding sync.Mutex
 	return fragments.Each(len(parts), func(i int) error {
-		_, only := parts[i].Custom()
-		f, err := fragments.New(b.V2Without(s.named, parts[i].OfCustom()), only)
+		f, err := s.fragment(b, parts[i])
 		if err != nil {
 			return err
 		}
@@ -95,6 +97,43 @@ func (s *second) make(b *openapi.Builder, parts []openapi.Part, made map[string]
 	})
 }
 
+// fragment makes the fragment of a part.
+func (s *second) fragment(b *openapi.Builder, part openapi.Part) (*fragments.Fragment, error) {
+	alike, names, ok := b.Alike(part)
+	if !ok || !plain(names) {
+		_, only := part.Custom()
+		return fragments.New(b.V2Without(s.named, part.OfCustom()), only)
+	}
+	filled := make([]fragments.Filled, len(alike))
+	for i, like := range alike {
+		t, err := s.template(b, like)
+		if err != nil {
+			return nil, err
+		}
+		filled[i] = fragments.Filled{Template: t, Names: names[i]}
+	}
+	return fragments.Fill(b.V2Definitions(part, s.named), filled...)
+}
+
+// plain reports whether all names fit into templates.
+func plain(names [][]string) bool {
+	return !slices.ContainsFunc(names, func(of []string) bool { return !fragments.Plain(of) })
+}
+
+// template returns the template of a likeness.
+func (s *second) template(b *openapi.Builder, l openapi.Likeness) (*fragments.Template, error) {
+	s.templating.Lock()
+	defer s.templating.Unlock()
+	if t := s.templates[l.Key]; t != nil {
+		return t, nil
+	}
+	t, err := fragments.NewTemplate(b.V2Like(l, s.named), b.StandIns())
+	if err == nil {
+		s.templates[l.Key] = t
+	}
+	return t, err
+}
+
 // base returns the fragment of built-in types and extensions.
 func (s *second) base(of types) (*fragments.Fragment, error) {
 	if s.builtIn == nil {
@@ -103,7 +142,7 @@ func (s *second) base(of types) (*fragments.Fragment, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.builtIn, s.named = f, map[string]bool{}
+		s.builtIn, s.named, s.templates = f, map[string]bool{}, map[string]*fragments.Template{}
 		for name := range document.Definitions {
 			s.named[name] = true
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	openapi_v2 "github.com/google/gnostic-models/openapiv2"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -29,7 +30,20 @@ const (
 // Fragment is what a document says about some group versions. It is immutable.
 type Fragment struct {
 	json   [sections]text
-	binary func() ([sections]text, error)
+	binary func() (*[sections]text, error)
+	// filling are paths that differ from those of other fragments in names only; nil for none.
+	filling *filling
+}
+
+// Fill returns a fragment that describes the paths of filled templates beside a document without paths. No path of another
+// fragment is between two of these in the order of all. Errors are those of the libraries.
+func Fill(document *spec.Swagger, templates ...Filled) (*Fragment, error) {
+	f, err := New(document, false)
+	if err != nil {
+		return nil, err
+	}
+	f.filling = newFilling(templates)
+	return f, nil
 }
 
 // New encodes a document as a fragment. Together is set if no path of another fragment is between two of this one in the
@@ -37,28 +51,28 @@ type Fragment struct {
 func New(document *spec.Swagger, together bool) (*Fragment, error) {
 	f := &Fragment{}
 	var err error
-	if f.json[paths], err = encoded(document.Paths.Paths, together); err != nil {
+	if f.json[paths], err = encoded(document.Paths.Paths, together, marshal); err != nil {
 		return nil, err
 	}
-	if f.json[definitions], err = encoded(document.Definitions, false); err != nil {
+	if f.json[definitions], err = encoded(document.Definitions, false, encodeSchema); err != nil {
 		return nil, err
 	}
-	if f.json[parameters], err = encoded(document.Parameters, false); err != nil {
+	if f.json[parameters], err = encoded(document.Parameters, false, marshal); err != nil {
 		return nil, err
 	}
-	f.binary = sync.OnceValues(func() ([sections]text, error) { return f.toProtobuf(together) })
+	f.binary = sync.OnceValues(func() (*[sections]text, error) { return f.toProtobuf(together) })
 	return f, nil
 }
 
 // encoded returns the members of an object in JSON, in the order of their names; together, as one item.
-func encoded[T any](members map[string]T, together bool) (text, error) {
+func encoded[T any](members map[string]T, together bool, encode func(T) ([]byte, error)) (text, error) {
 	var all builder
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		key, err := json.Marshal(name)
 		if err != nil {
 			return text{}, err
 		}
-		value, err := json.Marshal(members[name])
+		value, err := encode(members[name])
 		if err != nil {
 			return text{}, err
 		}
@@ -67,40 +81,51 @@ func encoded[T any](members map[string]T, together bool) (text, error) {
 	return all.text(together)
 }
 
+func marshal[T any](value T) ([]byte, error) { return json.Marshal(value) }
+
 var comma, colon = []byte(","), []byte(":")
 
 // toProtobuf returns the sections in Protobuf.
-func (f *Fragment) toProtobuf(together bool) (all [sections]text, err error) {
-	var plain bytes.Buffer
-	if err := (Whole{Head: &spec.Swagger{SwaggerProps: spec.SwaggerProps{Swagger: "2.0", Info: &spec.Info{InfoProps: spec.InfoProps{Title: "a", Version: "1"}}}}, Fragments: []*Fragment{f}}).JSON(&plain); err != nil {
-		return all, err
-	}
-	document, err := parse(plain.Bytes())
+func (f *Fragment) toProtobuf(together bool) (*[sections]text, error) {
+	head := &spec.Swagger{SwaggerProps: spec.SwaggerProps{Swagger: "2.0", Info: &spec.Info{InfoProps: spec.InfoProps{Title: "a", Version: "1"}}}}
+	document, err := parseFragment(func(to *bytes.Buffer) error {
+		return Whole{Head: head, Fragments: []*Fragment{{json: f.json}}}.JSON(to)
+	})
 	if err != nil {
-		return all, err
+		return nil, err
 	}
 	var parts [sections]builder
+	var all [sections]text
 	for _, p := range document.GetPaths().GetPath() {
 		if err := parts[paths].addMessage(p.Name, pathNumber, p); err != nil {
-			return all, err
+			return nil, err
 		}
 	}
 	for _, d := range document.GetDefinitions().GetAdditionalProperties() {
 		if err := parts[definitions].addMessage(d.Name, memberNumber, d); err != nil {
-			return all, err
+			return nil, err
 		}
 	}
 	for _, p := range document.GetParameters().GetAdditionalProperties() {
 		if err := parts[parameters].addMessage(p.Name, memberNumber, p); err != nil {
-			return all, err
+			return nil, err
 		}
 	}
 	for i := range parts {
 		if all[i], err = parts[i].text(together && section(i) == paths); err != nil {
-			return all, err
+			return nil, err
 		}
 	}
-	return all, nil
+	return &all, nil
+}
+
+// parseFragment parses a document that write writes in JSON.
+func parseFragment(write func(*bytes.Buffer) error) (*openapi_v2.Document, error) {
+	var plain bytes.Buffer
+	if err := write(&plain); err != nil {
+		return nil, err
+	}
+	return parse(plain.Bytes())
 }
 
 // Numbers of fields in the messages of OpenAPI v2: a path in Paths, a member in the other sections.

@@ -3,6 +3,7 @@ package fragments
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -31,31 +32,113 @@ func TestWholeIsTheDocument(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := openapi.Builder{Catalogue: types.With(surface), Vocabulary: v, Release: r, Version: "v" + r.Patch(), CBOR: true}
-		all := slices.Collect(maps.Values(b.Parts()))
-		w := Whole{Head: b.V2()}
-		for _, custom := range []bool{false, true} {
-			own := slices.DeleteFunc(slices.Clone(all), func(p openapi.Part) bool { some, _ := p.Custom(); return some != custom })
-			f, err := New(b.V2(own...), custom)
+		var named []catalogue.Surface
+		for _, n := range odd {
+			d, err := crd.Compile(n.definition(), crd.Setting{Vocabulary: v, Types: types})
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.Fragments = append(w.Fragments, f)
+			named = append(named, d.Surface)
 		}
-		want, err := json.Marshal(b.V2(all...))
+		b := openapi.Builder{Catalogue: types.With(append(named, surface)...), Vocabulary: v, Release: r, Version: "v" + r.Patch(), CBOR: true}
+		for _, n := range odd {
+			if _, ok := b.Catalogue.Body(n.group, "v1-a", n.kind); !ok {
+				t.Fatalf("%v is not served", n)
+			}
+		}
+		all := slices.Collect(maps.Values(b.Parts()))
+		builtIn := slices.DeleteFunc(slices.Clone(all), func(p openapi.Part) bool { some, _ := p.Custom(); return some })
+		base, err := New(b.V2(builtIn...), false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal(t, v.Name+" "+r.String()+" JSON", w.JSON, want)
-		message, err := openapi_v2.ParseDocument(want)
-		if err != nil {
-			t.Fatal(err)
+		elsewhere := map[string]bool{}
+		for name := range b.V2(builtIn...).Definitions {
+			elsewhere[name] = true
 		}
-		if want, err = proto.Marshal(message); err != nil {
-			t.Fatal(err)
+		for _, how := range []string{"templates", "whole"} {
+			w := Whole{Head: b.V2(), Fragments: []*Fragment{base}}
+			for _, p := range all {
+				if some, only := p.Custom(); some {
+					w.Fragments = append(w.Fragments, fragment(t, b, p, elsewhere, only && how == "templates"))
+				}
+			}
+			compare(t, fmt.Sprintf("%s %s of %s", v.Name, r, how), w, b.V2(all...))
 		}
-		equal(t, v.Name+" "+r.String()+" Protobuf", w.Protobuf, want)
 	}
+}
+
+// oddNames are names that documents write in several ways.
+type oddNames struct{ group, plural, kind, list string }
+
+// The last two have a name that YAML does not read as a text.
+var odd = []oddNames{
+	{"my-group.k8s.io", "a-things", "a-Thing", "Things-of-a"}, {"zoo.example.com", "nagas", "Naga", "NagaList"},
+	{"no.example.com", "noes", "No", "NoList"}, {"1.5", "numbers", "Number", "NumberList"},
+}
+
+// definition returns a definition with these names.
+func (n oddNames) definition() map[string]any {
+	schema := map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "description": "<a> & b", "properties": map[string]any{"a": map[string]any{"type": "string"}}}}
+	var versions []any
+	for _, name := range []string{"v1", "v1-a"} {
+		versions = append(versions, map[string]any{"name": name, "served": true, "storage": name == "v1", "schema": schema})
+	}
+	names := map[string]any{"plural": n.plural, "singular": n.plural, "kind": n.kind, "listKind": n.list}
+	return map[string]any{"apiVersion": "apiextensions/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": n.plural + "." + n.group, "uid": n.kind},
+		"spec":   map[string]any{"group": n.group, "scope": "Namespaced", "versions": versions, "names": names},
+		"status": map[string]any{"acceptedNames": names, "conditions": []any{map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": "True"}}}}
+}
+
+// fragment returns the fragment of a part, of templates or not.
+func fragment(t *testing.T, b openapi.Builder, p openapi.Part, elsewhere map[string]bool, templates bool) *Fragment {
+	t.Helper()
+	_, only := p.Custom()
+	if !templates {
+		f, err := New(b.V2Without(elsewhere, p.OfCustom()), only)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	alike, names, ok := b.Alike(p)
+	if !ok {
+		t.Fatal("a part with custom types has no templates")
+	}
+	if slices.ContainsFunc(names, func(of []string) bool { return !Plain(of) }) {
+		return fragment(t, b, p, elsewhere, false)
+	}
+	var filled []Filled
+	for i, like := range alike {
+		made, err := NewTemplate(b.V2Like(like, elsewhere), b.StandIns())
+		if err != nil {
+			t.Fatal(err)
+		}
+		filled = append(filled, Filled{made, names[i]})
+	}
+	f, err := Fill(b.V2Definitions(p, elsewhere), filled...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// compare compares what a document of fragments writes with a document that is encoded at once.
+func compare(t *testing.T, name string, w Whole, of *spec.Swagger) {
+	t.Helper()
+	want, err := json.Marshal(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, name+" in JSON", w.JSON, want)
+	message, err := openapi_v2.ParseDocument(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, err = proto.Marshal(message); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, name+" in Protobuf", w.Protobuf, want)
 }
 
 // equal reports where what is written differs.
@@ -101,5 +184,15 @@ func TestOrder(t *testing.T) {
 		`"definitions":{"a":{"description":"dddd","type":"string"},"m":{"description":"d","type":"string"},"z":{"description":"ddd","type":"string"}}}`
 	if got.String() != want {
 		t.Errorf("got  %s\nwant %s", got.String(), want)
+	}
+}
+
+// TestPlain: names that an encoding writes in another way than they are do not fit into templates.
+func TestPlain(t *testing.T) {
+	for name, want := range map[string]bool{"things": true, "Thing": true, "v1-a": true, "a.example.com": true, "x": true,
+		"": false, "No": false, "null": false, "1.5": false, "1e3": false, "a b": false, "a<b": false, "ä": false, "~": false, "2001-01-01": false} {
+		if got := Plain([]string{"plain", name}); got != want {
+			t.Errorf("%q: %t", name, got)
+		}
 	}
 }

@@ -29,7 +29,10 @@ func (w Whole) JSON(to io.Writer) error {
 	all := writer{to: to}
 	all.write(before)
 	for s, name := range []string{"", `},"definitions":`, `},"parameters":`} {
-		members := w.members(section(s), func(f *Fragment) *[sections]text { return &f.json })
+		members, err := w.members(section(s), jsonForm)
+		if err != nil {
+			return err
+		}
 		if section(s) != paths && len(members) == 0 {
 			continue
 		}
@@ -104,21 +107,19 @@ func (w Whole) Protobuf(to io.Writer) error {
 	}); err != nil {
 		return err
 	}
-	binary := make(map[*Fragment]*[sections]text, len(w.Fragments))
-	for _, f := range w.Fragments {
-		texts, _ := f.binary() // as above
-		binary[f] = &texts
-	}
 	all := writer{to: to}
 	all.write(head[:before])
 	for s, number := range sectionNumbers {
-		members := w.members(section(s), func(f *Fragment) *[sections]text { return binary[f] })
+		members, err := w.members(section(s), binaryForm)
+		if err != nil {
+			return err
+		}
 		if section(s) != paths && len(members) == 0 {
 			continue
 		}
 		size := 0
 		for _, m := range members {
-			size += m.end - m.start
+			size += m.size()
 		}
 		all.write(protowire.AppendVarint(protowire.AppendTag(nil, number, protowire.BytesType), uint64(size)))
 		for _, m := range members {
@@ -129,29 +130,74 @@ func (w Whole) Protobuf(to io.Writer) error {
 	return all.err
 }
 
-// member is an item of a text.
-type member struct {
-	item
-	of *text
+// form is an encoding of fragments.
+type form struct {
+	texts func(*Fragment) (*[sections]text, error)
+	// append appends paths of templates, and sizes them.
+	append func(*filling, []byte) ([]byte, error)
 }
 
+var (
+	jsonForm   = form{func(f *Fragment) (*[sections]text, error) { return &f.json, nil }, (*filling).appendJSON}
+	binaryForm = form{func(f *Fragment) (*[sections]text, error) { return f.binary() }, (*filling).appendProtobuf}
+)
+
+// member is an item of a text, or the paths of templates.
+type member struct {
+	item
+	of     *text
+	filled func(to []byte) ([]byte, error) // nil for an item
+}
+
+func (m member) size() int { return m.end - m.start }
+
 // members returns the items of a section in the order of their names.
-func (w Whole) members(s section, texts func(*Fragment) *[sections]text) (all []member) {
+func (w Whole) members(s section, in form) (all []member, err error) {
+	of := func(f *Fragment) error {
+		texts, err := in.texts(f)
+		if err != nil {
+			return err
+		}
+		for _, at := range texts[s].items {
+			all = append(all, member{item: at, of: &texts[s]})
+		}
+		return nil
+	}
+	var space []byte
+	templates := map[*Template]bool{}
 	for _, f := range w.Fragments {
-		t := &texts(f)[s]
-		for _, at := range t.items {
-			all = append(all, member{at, t})
+		if err := of(f); err != nil {
+			return nil, err
+		}
+		if f.filling == nil {
+			continue
+		}
+		for _, filled := range f.filling.of {
+			templates[filled.Template] = true
+		}
+		if s == paths && f.filling.first != "" {
+			filled := func(to []byte) ([]byte, error) { return in.append(f.filling, to) }
+			if space, err = filled(space[:0]); err != nil {
+				return nil, err
+			}
+			all = append(all, member{item: item{f.filling.first, 0, len(space)}, filled: filled})
+		}
+	}
+	for t := range templates { // where they have members of the same name, these are the same
+		if err := of(t.rest); err != nil {
+			return nil, err
 		}
 	}
 	slices.SortStableFunc(all, func(a, b member) int { return cmp.Compare(a.name, b.name) })
-	return slices.CompactFunc(all, func(a, b member) bool { return a.name == b.name })
+	return slices.CompactFunc(all, func(a, b member) bool { return a.name == b.name }), nil
 }
 
 // writer writes pieces until the first error.
 type writer struct {
 	to io.Writer
 	reader
-	err error
+	space []byte
+	err   error
 }
 
 func (w *writer) write(p []byte) {
@@ -165,7 +211,11 @@ func (w *writer) member(m member) {
 		return
 	}
 	var plain []byte
-	if plain, w.err = w.read(m.of, m.item); w.err == nil {
-		w.write(plain)
+	if m.filled != nil {
+		w.space, w.err = m.filled(w.space[:0])
+		plain = w.space
+	} else {
+		plain, w.err = w.read(m.of, m.item)
 	}
+	w.write(plain)
 }

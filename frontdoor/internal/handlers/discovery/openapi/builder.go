@@ -102,7 +102,11 @@ func (b *Builder) V2Without(elsewhere map[string]bool, parts ...Part) *spec.Swag
 	for _, part := range parts {
 		part.describe(d)
 	}
-	whole := reduce.Document(d.swagger())
+	return b.withParameters(reduce.Document(d.swagger()))
+}
+
+// withParameters returns a document of version 2 whose operations share parameters, if the release has that.
+func (b *Builder) withParameters(whole *spec.Swagger) *spec.Swagger {
 	if !b.Release.Before(sharing) {
 		whole.Parameters = share(whole.Paths.Paths)
 	}
@@ -145,6 +149,8 @@ type document struct {
 	// for all.
 	group, version string
 	elsewhere      map[string]bool // definitions that are in another document
+	// standIns are the names of definitions that do not exist, of kinds that do not exist either.
+	standIns map[kindRef]string
 	// withoutDefaults removes the defaults of fields, which documents of version 2 lack.
 	withoutDefaults bool
 }

@@ -19,6 +19,9 @@ type kindRef struct{ group, version, kind string }
 // reference returns a reference to the schema of a kind, and adds the schema and all
 // that it refers to. The schema of a kind without one is that of a string.
 func (d *document) reference(k kindRef) *spec.Schema {
+	if name := d.standIns[k]; name != "" {
+		return spec.RefProperty(definitionPointer + name)
+	}
 	name, ok := d.Catalogue.Body(k.group, k.version, k.kind)
 	if !ok {
 		return spec.StringProperty()
