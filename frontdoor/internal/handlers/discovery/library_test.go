@@ -90,7 +90,7 @@ func fragmentsOf(d *Documents) int {
 }
 
 // TestBuilds counts what each request makes: the index makes no document about custom types, a document is made
-// once, and after a change of one definition what describes it alone.
+// once in each form, and after a change of one definition what describes it alone.
 func TestBuilds(t *testing.T) {
 	d := newDefinitions(t)
 	a, b := d.surface("a.example.com", "first"), d.surface("b.example.com", "first")
@@ -108,8 +108,10 @@ func TestBuilds(t *testing.T) {
 	made("/openapi/v3/apis/a.example.com/v1", "", "map[a.example.com:1]")
 	made("/openapi/v3/apis/a.example.com/v1", "", none)
 	made("/openapi/v3/apis/a.example.com/v1", protobufV3, none)
-	made("/openapi/v2", "", "map[a.example.com:1 b.example.com:1]")
-	made("/openapi/v2", protobufV2, none)
+	for _, form := range []string{"", protobufV2} { // each is made alone
+		made("/openapi/v2", form, "map[a.example.com:1 b.example.com:1]")
+		made("/openapi/v2", form, none)
+	}
 
 	documents = d.publish(documents, a, d.surface("b.example.com", "second"))
 	if made("/openapi/v3", "", none).Body.String() == index {

@@ -39,10 +39,10 @@ type types struct {
 
 // forms returns the forms of the document of a generation.
 func (s *second) forms(g generation, of types) []document {
-	form := func(mediaType string, kept *newest, write func(fragments.Whole, io.Writer) error) document {
+	form := func(mediaType string, kept *newest, in fragments.Form, write func(fragments.Whole, io.Writer) error) document {
 		return document{mediaType: mediaType, body: func(ctx context.Context) (*body, error) {
 			return kept.get(ctx, g, func() (*body, error) {
-				whole, err := s.whole(of)
+				whole, err := s.whole(of, in)
 				if err != nil {
 					return nil, err
 				}
@@ -50,13 +50,13 @@ func (s *second) forms(g generation, of types) []document {
 			})
 		}}
 	}
-	plain := form(mediaJSON, &s.json, fragments.Whole.JSON)
-	binary := form(protobufV2, &s.binary, fragments.Whole.Protobuf)
+	plain := form(mediaJSON, &s.json, fragments.JSON, fragments.Whole.JSON)
+	binary := form(protobufV2, &s.binary, fragments.Protobuf, fragments.Whole.Protobuf)
 	return converter{protobufV2, protobufV2First, nil, nil}.forms(plain, binary)
 }
 
-// whole returns a document. It makes the fragments that there are not yet, and drops those that are not part of it.
-func (s *second) whole(of types) (fragments.Whole, error) {
+// whole returns a document. It makes the fragments that there are not yet in a form, and drops those that are not part of it.
+func (s *second) whole(of types, in fragments.Form) (fragments.Whole, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	base, err := s.base(of)
@@ -70,11 +70,11 @@ func (s *second) whole(of types) (fragments.Whole, error) {
 			continue
 		}
 		hash := part.Hash()
-		if now[hash] = s.custom[hash]; now[hash] == nil {
+		if now[hash] = s.custom[hash]; now[hash] == nil || !now[hash].Has(in) {
 			missing = append(missing, part)
 		}
 	}
-	if err := s.make(of.all, missing, now); err != nil {
+	if err := s.make(of.all, missing, in, now); err != nil {
 		return fragments.Whole{}, err
 	}
 	s.custom = now
@@ -82,23 +82,24 @@ func (s *second) whole(of types) (fragments.Whole, error) {
 	return fragments.Whole{Head: of.builtIn.V2(), Fragments: append([]*fragments.Fragment{base}, all...)}, nil
 }
 
-// make adds the fragments of parts to made.
-func (s *second) make(b *openapi.Builder, parts []openapi.Part, made map[string]*fragments.Fragment) error {
+// make adds the fragments of parts in a form to made.
+func (s *second) make(b *openapi.Builder, parts []openapi.Part, in fragments.Form, made map[string]*fragments.Fragment) error {
 	var adding sync.Mutex
 	return fragments.Each(len(parts), func(i int) error {
-		f, err := s.fragment(b, parts[i])
+		f, err := s.fragment(b, parts[i], in)
 		if err != nil {
 			return err
 		}
 		adding.Lock()
 		defer adding.Unlock()
-		made[parts[i].Hash()] = f
+		hash := parts[i].Hash()
+		made[hash] = f.With(made[hash])
 		return nil
 	})
 }
 
-// fragment makes the fragment of a part.
-func (s *second) fragment(b *openapi.Builder, part openapi.Part) (*fragments.Fragment, error) {
+// fragment makes the fragment of a part in a form.
+func (s *second) fragment(b *openapi.Builder, part openapi.Part, in fragments.Form) (*fragments.Fragment, error) {
 	alike, names, ok := b.Alike(part)
 	if !ok || !plain(names) {
 		_, only := part.Custom()
@@ -112,7 +113,7 @@ func (s *second) fragment(b *openapi.Builder, part openapi.Part) (*fragments.Fra
 		}
 		filled[i] = fragments.Filled{Template: t, Names: names[i]}
 	}
-	return fragments.Fill(b.V2Definitions(part, s.named), filled...)
+	return fragments.Fill(in, b.V2Definitions(part, s.named), filled...)
 }
 
 // plain reports whether all names fit into templates.

@@ -51,7 +51,8 @@ func (c schemas) object(t *catalogue.Type, text []byte) *spec.Schema {
 	if err != nil {
 		panic(fmt.Sprintf("a schema that was encoded: %v", err)) // what tree encodes, it decodes
 	}
-	s := c.schema(raw)
+	s := &spec.Schema{}
+	c.fill(s, raw)
 	s.Type = spec.StringOrArray{"object"}
 	c.asObject(s, "ObjectMeta")
 	s.AddExtension(original+"group-version-kind", kindExtension(t, t.Kind))
@@ -136,6 +137,12 @@ func (c schemas) asObject(s *spec.Schema, meta string) {
 // schema converts a schema and those below it.
 func (c schemas) schema(m map[string]any) *spec.Schema {
 	s := &spec.Schema{}
+	c.fill(s, m)
+	return s
+}
+
+// fill converts a schema and those below it into an empty one, which takes a kilobyte.
+func (c schemas) fill(s *spec.Schema, m map[string]any) {
 	s.Title, s.Description, s.Format, s.Pattern = tree.Text(m, "title"), tree.Text(m, "description"), tree.Text(m, "format"), tree.Text(m, "pattern")
 	if kind := tree.Text(m, "type"); kind != "" {
 		s.Type = spec.StringOrArray{kind}
@@ -162,14 +169,16 @@ func (c schemas) schema(m map[string]any) *spec.Schema {
 		c.asObject(s, "ObjectMeta")
 		s.Required = append(s.Required, slices.DeleteFunc([]string{"kind", "apiVersion"}, func(name string) bool { return slices.Contains(s.Required, name) })...)
 	}
-	return s
 }
 
 // below converts the schemas below m.
 func (c schemas) below(s *spec.Schema, m map[string]any) {
+	var of spec.Schema // one for all of them
 	for name, property := range tree.Child(m, "properties") {
 		if p, ok := property.(map[string]any); ok {
-			s.SetProperty(name, *c.schema(p))
+			of = spec.Schema{}
+			c.fill(&of, p)
+			s.SetProperty(name, of)
 		}
 	}
 	switch values := m["additionalProperties"].(type) {
@@ -196,22 +205,18 @@ func (c schemas) parts(m map[string]any, name string) []spec.Schema {
 }
 
 func float(m map[string]any, name string) *float64 {
-	var f float64
 	switch n := m[name].(type) {
 	case int64:
-		f = float64(n)
+		return new(float64(n))
 	case float64:
-		f = n
-	default:
-		return nil
+		return new(n)
 	}
-	return &f
+	return nil
 }
 
 func whole(m map[string]any, name string) *int64 {
 	if m[name] == nil {
 		return nil
 	}
-	n := number(m, name)
-	return &n
+	return new(number(m, name))
 }

@@ -27,29 +27,64 @@ const (
 	sections
 )
 
+// Form is an encoding of documents.
+type Form int
+
+// The forms of documents.
+const (
+	JSON Form = iota
+	Protobuf
+)
+
 // Fragment is what a document says about some group versions. It is immutable.
 type Fragment struct {
-	json   [sections]text
-	binary func() (*[sections]text, error)
+	json   *[sections]text                 // nil if it was not needed yet
+	binary func() (*[sections]text, error) // likewise
 	// filling are paths that differ from those of other fragments in names only; nil for none.
 	filling *filling
 }
 
-// Fill returns a fragment that describes the paths of filled templates beside a document without paths. No path of another
-// fragment is between two of these in the order of all. Errors are those of the libraries.
-func Fill(document *spec.Swagger, templates ...Filled) (*Fragment, error) {
-	f, err := New(document, false)
-	if err != nil {
-		return nil, err
+// Fill returns a fragment in one form. It describes the paths of filled templates beside a document with definitions only.
+// No path of another fragment is between two of these in the order of all. Errors are those of the libraries.
+func Fill(in Form, document *spec.Swagger, templates ...Filled) (*Fragment, error) {
+	f := &Fragment{filling: newFilling(templates)}
+	var all [sections]text
+	var err error
+	switch in {
+	case JSON:
+		all[definitions], err = encoded(document.Definitions, false, encodeSchema)
+		f.json = &all
+	case Protobuf:
+		all[definitions], err = messages(document.Definitions)
+		f.binary = func() (*[sections]text, error) { return &all, nil }
 	}
-	f.filling = newFilling(templates)
-	return f, nil
+	return f, err
+}
+
+// Has reports whether the fragment is there in a form.
+func (f *Fragment) Has(in Form) bool {
+	if in == JSON {
+		return f.json != nil
+	}
+	return f.binary != nil
+}
+
+// With returns a fragment that also has the forms of another one about the same; nil for none.
+func (f *Fragment) With(other *Fragment) *Fragment {
+	both := *f
+	if other != nil && both.json == nil {
+		both.json = other.json
+	}
+	if other != nil && both.binary == nil {
+		both.binary = other.binary
+	}
+	return &both
 }
 
 // New encodes a document as a fragment. Together is set if no path of another fragment is between two of this one in the
 // order of all. Errors are those of the libraries.
 func New(document *spec.Swagger, together bool) (*Fragment, error) {
-	f := &Fragment{}
+	f := &Fragment{json: &[sections]text{}}
 	var err error
 	if f.json[paths], err = encoded(document.Paths.Paths, together, marshal); err != nil {
 		return nil, err
@@ -147,6 +182,22 @@ func (b *builder) add(name string, separator []byte, pieces ...[]byte) {
 		b.plain = append(b.plain, piece...)
 	}
 	b.items = append(b.items, item{name, start, len(b.plain)})
+}
+
+// messages returns schemas in Protobuf, in the order of their names.
+func messages(of spec.Definitions) (text, error) {
+	var all builder
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		s := of[name]
+		m, err := messageOf(&s)
+		if err != nil {
+			return text{}, err
+		}
+		if err := all.addMessage(name, memberNumber, &openapi_v2.NamedSchema{Name: name, Value: m}); err != nil {
+			return text{}, err
+		}
+	}
+	return all.text(false)
 }
 
 // addMessage adds a message as an item of a repeated field.

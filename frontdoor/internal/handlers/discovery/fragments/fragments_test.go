@@ -116,9 +116,16 @@ func fragment(t *testing.T, b openapi.Builder, p openapi.Part, elsewhere map[str
 		}
 		filled = append(filled, Filled{made, names[i]})
 	}
-	f, err := Fill(b.V2Definitions(p, elsewhere), filled...)
-	if err != nil {
-		t.Fatal(err)
+	var f *Fragment
+	for _, in := range []Form{JSON, Protobuf} {
+		one, err := Fill(in, b.V2Definitions(p, elsewhere), filled...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !one.Has(in) || one.Has(1-in) {
+			t.Fatalf("a fragment of form %d has JSON %t, Protobuf %t", in, one.Has(JSON), one.Has(Protobuf))
+		}
+		f = one.With(f)
 	}
 	return f
 }

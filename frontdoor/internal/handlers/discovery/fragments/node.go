@@ -13,13 +13,18 @@ import (
 // parse returns a document in JSON as a message. It is openapi_v2.ParseDocument for JSON, which that function reads as
 // YAML: that takes most of its time.
 func parse(document []byte) (*openapi_v2.Document, error) {
-	d := json.NewDecoder(bytes.NewReader(document))
-	d.UseNumber()
-	root, err := node(d)
+	root, err := rootOf(document)
 	if err != nil {
 		return nil, err
 	}
 	return openapi_v2.NewDocument(root, compiler.NewContextWithExtensions("$root", root, nil, nil))
+}
+
+// rootOf reads a value in JSON.
+func rootOf(encoded []byte) (*yaml.Node, error) {
+	d := json.NewDecoder(bytes.NewReader(encoded))
+	d.UseNumber()
+	return node(d)
 }
 
 // node reads a value as the parser of YAML does.

@@ -8,7 +8,10 @@ import (
 	"reflect"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery/reduce"
 )
 
 // TestEncodeSchema: schemas of all fields, set at random, are encoded as the library does.
@@ -37,6 +40,26 @@ func TestEncodeSchema(t *testing.T) {
 	}
 }
 
+// TestMessageOf: schemas of all fields that version 2 has, set at random, are the messages that the library parses.
+func TestMessageOf(t *testing.T) {
+	random, whole := rand.New(rand.NewPCG(1, 2)), 0
+	for range 5_000 {
+		one := randomSchema(random, 0)
+		s := reduce.Document(&spec.Swagger{SwaggerProps: spec.SwaggerProps{Definitions: spec.Definitions{"a": one}}}).Definitions["a"]
+		want, refused := parseSchema(&s)
+		got, err := messageOf(&s)
+		if (err == nil) != (refused == nil) || err == nil && !proto.Equal(got, want) {
+			t.Fatalf("got  %v (%v)\nwant %v (%v)", got, err, want, refused)
+		}
+		if err == nil {
+			whole++
+		}
+	}
+	if whole == 0 {
+		t.Error("no schema has a message")
+	}
+}
+
 // TestEncodeSchemaFields: there is no field of which encodeSchema does not know.
 func TestEncodeSchemaFields(t *testing.T) {
 	for kind, want := range map[reflect.Type]int{
@@ -51,7 +74,8 @@ func TestEncodeSchemaFields(t *testing.T) {
 // randomSchema returns a schema in which each field is set sometimes.
 func randomSchema(r *rand.Rand, depth int) (s spec.Schema) {
 	texts := []string{"", "plain text", `<a href="x">&`, "tab\there", "line\nend", "ä\u2028\u00a0", `back\slash`, "\x00\x1f\x7f", "😀"}
-	values := []any{nil, true, int64(7), 1.5, 1e21, 1e-7, "te<xt", []any{"a", int64(1)}, map[string]any{"z": "&", "a": nil}, map[string]any{}, []any{}}
+	values := []any{nil, true, int64(7), 1.5, 1e21, 1e-7, "te<xt", []any{"a", int64(1)}, map[string]any{"z": "&", "a": nil}, map[string]any{}, []any{},
+		[]any{map[string]any{"kind": "Thing", "group": "a.example.com"}, map[string]any{"version": "v1"}}, []any{map[string]any{"kind": "No"}}, []any{map[string]any{"a": "b", "c": true}}}
 	text := func() string { return texts[r.IntN(len(texts))] }
 	some := func() bool { return r.IntN(6) == 0 }
 	number := func() *int64 {

@@ -20,7 +20,7 @@ type Whole struct {
 	Fragments []*Fragment
 }
 
-// JSON writes the document in JSON: the same bytes as json.Marshal returns for all of it.
+// JSON writes the document, of fragments that have that form, in JSON: the same bytes as json.Marshal returns for all of it.
 func (w Whole) JSON(to io.Writer) error {
 	before, after, err := w.head()
 	if err != nil {
@@ -75,7 +75,7 @@ func (w Whole) headJSON() ([]byte, error) {
 // sectionNumbers are the numbers of the sections in a document in Protobuf.
 var sectionNumbers = [sections]protowire.Number{paths: 8, definitions: 9, parameters: 10}
 
-// Protobuf writes the document in Protobuf: the same bytes as if all of it had been converted from JSON.
+// Protobuf writes the document, of fragments that have that form, in Protobuf: the same bytes as if all of it had been converted from JSON.
 func (w Whole) Protobuf(to io.Writer) error {
 	plain, err := w.headJSON()
 	if err != nil {
@@ -138,7 +138,7 @@ type form struct {
 }
 
 var (
-	jsonForm   = form{func(f *Fragment) (*[sections]text, error) { return &f.json, nil }, (*filling).appendJSON}
+	jsonForm   = form{func(f *Fragment) (*[sections]text, error) { return f.json, nil }, (*filling).appendJSON}
 	binaryForm = form{func(f *Fragment) (*[sections]text, error) { return f.binary() }, (*filling).appendProtobuf}
 )
 
