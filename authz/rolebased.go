@@ -19,9 +19,9 @@ import (
 // this took: a flood of new bindings costs at most a fifth of one core.
 const restFactor = 4
 
-// catchUpTimeout bounds how long a denial is delayed until the index includes
+// catchUpTimeout bounds how long a decision is delayed until the index includes
 // everything stored before the request.
-const catchUpTimeout = 250 * time.Millisecond
+const catchUpTimeout = services.MaxAuthzWait
 
 // roleBased is the mode RBAC: it answers from an index of the stored policy. It must not be
 // called before it is ready.
@@ -176,12 +176,16 @@ func (a *roleBased) renew() (more bool) {
 	return next.behind != nil
 }
 
-// Authorize implements services.Authz. It allows by the current index, and denies only
-// after the index includes everything stored before the request, so that new grants can
+// Authorize implements services.Authz. It allows by the current index, or by one that is not before the revision of
+// the request, and denies only after the index includes everything stored before the request, so that new grants can
 // be used at once.
 func (a *roleBased) Authorize(ctx context.Context, q services.Attributes) (services.Decision, error) {
 	now := a.current.Load()
 	decision := a.decide(now, q)
+	if decision.Allowed && decision.Revision < q.NotBefore {
+		now = a.await(ctx, q.NotBefore, q.Namespace)
+		decision = a.decide(now, q)
+	}
 	if decision.Allowed {
 		return decision, nil
 	}
@@ -194,6 +198,9 @@ func (a *roleBased) Authorize(ctx context.Context, q services.Attributes) (servi
 // AuthorizeBatch implements services.AuthzBatch. The index catches up once for all denials.
 func (a *roleBased) AuthorizeBatch(ctx context.Context, requests []services.Attributes) ([]services.AuthzResult, error) {
 	now, caughtUp := a.current.Load(), false
+	if all := namespaces(requests); a.reached(now, all...) < notBefore(requests) {
+		now = a.await(ctx, notBefore(requests), all...)
+	}
 	results := make([]services.AuthzResult, len(requests))
 	for i, q := range requests {
 		if results[i].Err = ctx.Err(); results[i].Err != nil {
@@ -209,6 +216,14 @@ func (a *roleBased) AuthorizeBatch(ctx context.Context, requests []services.Attr
 		}
 	}
 	return results, nil
+}
+
+// notBefore returns the revision that all permissions of a batch must include.
+func notBefore(requests []services.Attributes) (revision int64) {
+	for i := range requests {
+		revision = max(revision, requests[i].NotBefore)
+	}
+	return revision
 }
 
 func namespaces(of []services.Attributes) []string {
@@ -250,6 +265,14 @@ func (a *roleBased) catchUp(ctx context.Context, now *view, namespaces ...string
 	if err != nil || a.reached(now, namespaces...) >= revision {
 		return now
 	}
+	return a.await(ctx, revision, namespaces...)
+}
+
+// await returns a view that includes what is stored through a revision and counts in some namespaces. If that takes too
+// long, it returns the newest one. It is woken by the mirrors and by new views.
+func (a *roleBased) await(ctx context.Context, revision int64, namespaces ...string) *view {
+	ctx, cancel := context.WithTimeout(ctx, catchUpTimeout)
+	defer cancel()
 	for _, waitFor := range []func(context.Context, int64) error{
 		a.roles[0].WaitFor, a.roles[1].WaitFor, a.bindings[0].WaitFor, a.bindings[1].WaitFor,
 	} {
@@ -258,7 +281,7 @@ func (a *roleBased) catchUp(ctx context.Context, now *view, namespaces ...string
 		}
 	}
 	for {
-		now = a.current.Load()
+		now := a.current.Load()
 		if a.reached(now, namespaces...) >= revision {
 			return now
 		}

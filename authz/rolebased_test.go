@@ -95,6 +95,38 @@ func TestRevokedGrantsEnd(t *testing.T) {
 	}
 }
 
+// TestDecisionsWait: a decision that must include a revision is made by the policy of that revision, also in a batch. The
+// wait is bounded.
+func TestDecisionsWait(t *testing.T) {
+	cluster := fake.New(t)
+	put(t, cluster, "clusterroles", `{metadata: {name: reader}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}`)
+	a := started(t, cluster)
+	for i := range 20 {
+		bind(t, cluster, "readers", "reader", "jane")
+		if d, err := a.Authorize(t.Context(), ask("jane")); err != nil || !d.Allowed {
+			t.Fatalf("%d: %+v, %v", i, d, err)
+		}
+		q := ask("jane")
+		q.NotBefore = cluster.Delete(resource.Key{GroupResource: resource.GroupResource{Group: group, Resource: "clusterrolebindings"}, Name: "readers"})
+		results := []services.AuthzResult{{}}
+		var err error
+		if i%2 == 0 {
+			results[0].Decision, err = a.Authorize(t.Context(), q)
+		} else {
+			results, err = a.AuthorizeBatch(t.Context(), []services.Attributes{q})
+		}
+		if d := results[0]; err != nil || d.Err != nil || d.Allowed || d.Revision < q.NotBefore {
+			t.Fatalf("%d: the grant ended at %d: %+v, %v", i, q.NotBefore, d, err)
+		}
+	}
+	bind(t, cluster, "readers", "reader", "jane")
+	q := ask("jane")
+	q.NotBefore = 1 << 60
+	if d, err := a.Authorize(t.Context(), q); err != nil || !d.Allowed || d.Revision <= 0 || d.Revision >= q.NotBefore {
+		t.Errorf("at a revision that does not come: %+v, %v", d, err)
+	}
+}
+
 // TestLargeBindingsDelayOnlyTheirNamespace: while large bindings of one namespace wait for the index, a
 // revocation in another is complete after one round, and decisions there name its revision.
 func TestLargeBindingsDelayOnlyTheirNamespace(t *testing.T) {

@@ -1,6 +1,9 @@
 package services
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Authz decides what a user may do (sections "Impersonation" and "Authorization
 // notes"). It is modeled on SubjectAccessReview. The front door and admission may call
@@ -31,7 +34,14 @@ type Attributes struct {
 	// the client sent them. They only narrow the request: an authorizer that cannot parse
 	// one decides as if it were empty.
 	FieldSelector, LabelSelector string
+	// NotBefore is the revision that a permission must include if it depends on stored roles and bindings; 0 for
+	// any. An authorizer waits until it knows them, at most for MaxAuthzWait; then it decides by those that it knows,
+	// and the Decision has an older Revision. One that does not know the field decides at once.
+	NotBefore int64
 }
+
+// MaxAuthzWait bounds how long an authorizer waits for the revision NotBefore.
+const MaxAuthzWait = 250 * time.Millisecond
 
 // Decision is the result. Neither Allowed nor Denied means no opinion, which the front
 // door treats as a denial.

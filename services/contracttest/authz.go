@@ -3,6 +3,7 @@ package contracttest
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/portico-platform/portico/services"
@@ -42,6 +43,13 @@ func Authz(t *testing.T, open func(*testing.T) services.Authz, example AuthzExam
 	})
 	t.Run("an empty request is not allowed", func(t *testing.T) {
 		if d := decide(t, services.Attributes{}); d.Allowed {
+			t.Errorf("got %+v", d)
+		}
+	})
+	t.Run("a revision that does not come is not awaited for long", func(t *testing.T) {
+		a := example.Allowed
+		a.NotBefore = math.MaxInt64 - 1
+		if d := decide(t, a); !d.Allowed {
 			t.Errorf("got %+v", d)
 		}
 	})

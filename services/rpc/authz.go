@@ -31,6 +31,7 @@ func attributesIn(m *pb.Attributes, user services.UserInfo) services.Attributes 
 		User: user, Verb: m.GetVerb(), Path: m.GetPath(),
 		Group: m.GetGroup(), Version: m.GetVersion(), Resource: m.GetResource(), Subresource: m.GetSubresource(),
 		Namespace: m.GetNamespace(), Name: m.GetName(), FieldSelector: m.GetFieldSelector(), LabelSelector: m.GetLabelSelector(),
+		NotBefore: m.GetNotBefore(),
 	}
 }
 
@@ -74,6 +75,7 @@ func attributesOut(a services.Attributes, user *pb.UserInfo) *pb.Attributes {
 		User: user, Verb: a.Verb, Path: a.Path,
 		Group: a.Group, Version: a.Version, Resource: a.Resource, Subresource: a.Subresource,
 		Namespace: a.Namespace, Name: a.Name, FieldSelector: a.FieldSelector, LabelSelector: a.LabelSelector,
+		NotBefore: a.NotBefore,
 	}
 }
 

@@ -2,6 +2,7 @@ package backends
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -14,10 +15,10 @@ import (
 )
 
 const (
-	// policyPause is the pause before authz is called again that lags, or the bus is looked at
-	// again. policyPatience bounds the wait.
+	// policyPatience bounds the wait for authz, or for the bus. policyPause is the pause before an authz is called
+	// again that does not wait itself, as those of earlier versions do not.
+	policyPatience = services.MaxAuthzWait
 	policyPause    = 2 * time.Millisecond
-	policyPatience = 250 * time.Millisecond
 	// policyRest is how long writes do not wait after one of them has waited without success.
 	policyRest = 10 * time.Second
 )
@@ -57,10 +58,10 @@ type current struct {
 	newest func() int64
 }
 
-// Authorize implements services.Authz. If authz lags for too long, its answer counts.
+// Authorize implements services.Authz. Authz waits until it is up to date; if it lags for too long, its answer counts.
 func (c current) Authorize(ctx context.Context, a services.Attributes) (services.Decision, error) {
 	newest, deadline := c.newest(), time.Now().Add(policyPatience)
-	for {
+	for a.NotBefore = newest; ; {
 		d, err := c.Authz.Authorize(ctx, a)
 		if err != nil || !d.Allowed || d.Revision <= 0 || d.Revision >= newest || time.Now().After(deadline) {
 			return d, err
@@ -75,6 +76,10 @@ func (c current) Authorize(ctx context.Context, a services.Attributes) (services
 // requested again.
 func (c current) AuthorizeBatch(ctx context.Context, requests []services.Attributes) ([]services.AuthzResult, error) {
 	newest, deadline := c.newest(), time.Now().Add(policyPatience)
+	requests = slices.Clone(requests)
+	for i := range requests {
+		requests[i].NotBefore = newest
+	}
 	results := services.AuthorizeAll(ctx, c.Authz, requests)
 	for {
 		var lagging []int
@@ -120,6 +125,9 @@ func (s policyStore) Delete(ctx context.Context, r services.DeleteRequest) (serv
 	return o, s.wrote(ctx, o, err)
 }
 
+// errSilentBus ends the wait for a write on the bus.
+var errSilentBus = errors.New("the bus has not delivered a change in time")
+
 // wrote remembers a write, and waits until this front door has it from the bus: then the others
 // have it, too, unless they are cut off.
 func (s policyStore) wrote(ctx context.Context, o services.Object, err error) error {
@@ -128,11 +136,13 @@ func (s policyStore) wrote(ctx context.Context, o services.Object, err error) er
 	}
 	for at := s.written.Load(); at < o.Revision && !s.written.CompareAndSwap(at, o.Revision); at = s.written.Load() {
 	}
-	began := monotonic.Now()
-	for began >= s.resting.Load() && s.heads.Unchanged(o.Revision-1) && retry.Pause(ctx, policyPause) {
-		if monotonic.Since(began) > policyPatience {
-			s.resting.Store(monotonic.Now() + int64(policyRest))
-		}
+	if monotonic.Now() < s.resting.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, policyPatience, errSilentBus)
+	defer cancel()
+	if s.heads.AwaitChange(ctx, o.Revision-1) != nil && context.Cause(ctx) == errSilentBus {
+		s.resting.Store(monotonic.Now() + int64(policyRest))
 	}
 	return nil
 }

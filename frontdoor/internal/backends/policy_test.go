@@ -12,7 +12,7 @@ import (
 	"github.com/portico-platform/portico/services/resource"
 )
 
-// lagging is an authz that allows until it has reached a revision, which it does after some
+// lagging is an authz of an earlier version that allows until it has reached a revision, which it does after some
 // calls.
 type lagging struct {
 	services.Authz
@@ -24,6 +24,71 @@ func (a *lagging) Authorize(context.Context, services.Attributes) (services.Deci
 		return services.Decision{Revision: 20}, nil
 	}
 	return services.Decision{Allowed: true, Revision: 10}, nil
+}
+
+// waiting is an authz that waits until it has reached revision 20, which takes a while; it may be too long.
+type waiting struct {
+	services.Authz
+	calls int
+	takes time.Duration
+}
+
+func (a *waiting) Authorize(_ context.Context, q services.Attributes) (services.Decision, error) {
+	a.calls++
+	if q.NotBefore <= 10 {
+		return services.Decision{Allowed: true, Revision: 10}, nil
+	}
+	if a.takes > services.MaxAuthzWait {
+		<-time.After(services.MaxAuthzWait + time.Millisecond) // and the way there
+		return services.Decision{Allowed: true, Revision: 10}, nil
+	}
+	<-time.After(a.takes)
+	return services.Decision{Revision: 20}, nil
+}
+
+// TestAuthzWaits: an authz that lags is called once, and waits itself.
+func TestAuthzWaits(t *testing.T) {
+	for newest, takes := range map[int64]time.Duration{10: 0, 20: 100 * time.Millisecond, 21: time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			authz := &waiting{takes: takes}
+			now := current{authz, func() int64 { return newest }}
+			d, err := now.Authorize(t.Context(), services.Attributes{})
+			results := services.AuthorizeAll(t.Context(), now, make([]services.Attributes, 1))
+			if want := newest != 20; err != nil || d.Allowed != want || results[0].Err != nil || results[0].Allowed != want || authz.calls != 2 {
+				t.Errorf("%d: %+v, %v; in a batch %+v; %d calls", newest, d, err, results[0], authz.calls)
+			}
+		})
+	}
+}
+
+// TestWritesAreOnTheBus: a write returns once this front door has it from the bus, if it follows.
+func TestWritesAreOnTheBus(t *testing.T) {
+	roles := resource.GroupResource{Group: "rbac", Resource: "roles"}
+	cluster := fake.New(t)
+	heads := changes.NewHeads(cluster.Source(), cluster, roles)
+	p := newPolicy(heads, []resource.GroupResource{roles})
+	for _, loop := range heads.Loops() {
+		go func() { _ = loop(t.Context()) }() // they return nil when the test ends
+	}
+	for end := time.Now().Add(10 * time.Second); heads.Newest() == 0; <-time.After(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("roles are never followed")
+		}
+	}
+	store := policyStore{cluster.Store(), p}
+	for _, name := range []string{"a", "b", "c"} {
+		o, err := store.Create(t.Context(), services.CreateRequest{Key: resource.Key{GroupResource: roles, Namespace: "n", Name: name},
+			Content: services.Content{JSON: []byte(`{"metadata":{"name":"` + name + `"}}`), UID: name}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if heads.Unchanged(o.Revision - 1) {
+			t.Errorf("%s is written, and not on the bus", name)
+		}
+	}
+	if p.resting.Load() != 0 {
+		t.Error("the bus counts as silent")
+	}
 }
 
 // TestPermissionsAreCurrent: a permission by an older policy than the newest known one is not

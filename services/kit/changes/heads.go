@@ -3,6 +3,7 @@ package changes
 import (
 	"context"
 	"math"
+	"sync"
 	"sync/atomic"
 
 	"github.com/portico-platform/portico/services"
@@ -17,6 +18,9 @@ type Heads struct {
 	store  services.Reader
 	types  []head
 	seen   []Observer
+
+	mu    sync.Mutex
+	moved chan struct{} // closed at the next move of a head; nil if nobody waits
 }
 
 // Observer is called with the changes of one type that end at a revision, oldest first. A call
@@ -54,6 +58,7 @@ func (h *Heads) Loops() (loops []func(context.Context) error) {
 					pauses.Reset()
 				}
 				h.types[i].revision.Store(unknown)
+				h.wake()
 				pauses.Pause(ctx)
 			}
 			return nil
@@ -74,6 +79,41 @@ func (h *Heads) Unchanged(since int64) bool {
 		}
 	}
 	return true
+}
+
+// AwaitChange returns when Unchanged no longer holds, or with the error of ctx.
+func (h *Heads) AwaitChange(ctx context.Context, since int64) error {
+	for {
+		moved := h.nextMove() // before the look, so that none is missed
+		if !h.Unchanged(since) {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// nextMove returns what the next move of a head closes.
+func (h *Heads) nextMove() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.moved == nil {
+		h.moved = make(chan struct{})
+	}
+	return h.moved
+}
+
+// wake ends the waiting for a move.
+func (h *Heads) wake() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.moved != nil {
+		close(h.moved)
+		h.moved = nil
+	}
 }
 
 // Newest returns the revision of the newest change of an object of the types, as far as this
@@ -116,6 +156,7 @@ func (t *head) follow(ctx context.Context, h *Heads) bool {
 // set sets the head first, so that a notified observer finds it.
 func (t *head) set(h *Heads, revision int64, list []services.Change) {
 	t.revision.Store(revision)
+	h.wake()
 	for _, see := range h.seen {
 		see(revision, list)
 	}

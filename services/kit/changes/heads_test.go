@@ -1,6 +1,8 @@
 package changes_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -48,9 +50,19 @@ func TestHeads(t *testing.T) {
 		if !heads.Unchanged(before) {
 			t.Errorf("changed before %s", what)
 		}
+		awaited := make(chan error, 1)
+		go func() { awaited <- heads.AwaitChange(t.Context(), before) }()
 		at := change()
+		if err := <-awaited; err != nil {
+			t.Errorf("%s is not awaited: %v", what, err)
+		}
 		wait(what+" is never noticed", func() bool { return !heads.Unchanged(before) })
 		wait(what+" is still noticed at its revision", func() bool { return heads.Unchanged(at) })
 		before = at
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := heads.AwaitChange(ctx, before); !errors.Is(err, context.Canceled) {
+		t.Errorf("nothing changes: %v", err)
 	}
 }

@@ -2592,6 +2592,8 @@ type Attributes struct {
 	Name          string                 `protobuf:"bytes,9,opt,name=name,proto3" json:"name,omitempty"`
 	FieldSelector string                 `protobuf:"bytes,10,opt,name=field_selector,json=fieldSelector,proto3" json:"field_selector,omitempty"`
 	LabelSelector string                 `protobuf:"bytes,11,opt,name=label_selector,json=labelSelector,proto3" json:"label_selector,omitempty"`
+	// The revision of roles and bindings that a permission must include; 0 for any.
+	NotBefore     int64 `protobuf:"varint,12,opt,name=not_before,json=notBefore,proto3" json:"not_before,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2701,6 +2703,13 @@ func (x *Attributes) GetLabelSelector() string {
 		return x.LabelSelector
 	}
 	return ""
+}
+
+func (x *Attributes) GetNotBefore() int64 {
+	if x != nil {
+		return x.NotBefore
+	}
+	return 0
 }
 
 type Decision struct {
@@ -4527,7 +4536,7 @@ const file_portico_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12(\n" +
 	"\x05value\x18\x02 \x01(\v2\x12.portico.v1.ValuesR\x05value:\x028\x01\" \n" +
 	"\x06Values\x12\x16\n" +
-	"\x06values\x18\x01 \x03(\tR\x06values\"\xcc\x02\n" +
+	"\x06values\x18\x01 \x03(\tR\x06values\"\xeb\x02\n" +
 	"\n" +
 	"Attributes\x12(\n" +
 	"\x04user\x18\x01 \x01(\v2\x14.portico.v1.UserInfoR\x04user\x12\x12\n" +
@@ -4541,7 +4550,9 @@ const file_portico_proto_rawDesc = "" +
 	"\x04name\x18\t \x01(\tR\x04name\x12%\n" +
 	"\x0efield_selector\x18\n" +
 	" \x01(\tR\rfieldSelector\x12%\n" +
-	"\x0elabel_selector\x18\v \x01(\tR\rlabelSelector\"\xde\x01\n" +
+	"\x0elabel_selector\x18\v \x01(\tR\rlabelSelector\x12\x1d\n" +
+	"\n" +
+	"not_before\x18\f \x01(\x03R\tnotBefore\"\xde\x01\n" +
 	"\bDecision\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12\x16\n" +
 	"\x06denied\x18\x02 \x01(\bR\x06denied\x12\x16\n" +
