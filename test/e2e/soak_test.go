@@ -6,13 +6,18 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/klog/v2"
 
 	"github.com/portico-platform/portico/services/vocabulary"
 	"github.com/portico-platform/portico/test/e2e/cluster"
@@ -28,16 +33,44 @@ const (
 	soakHeap = 6 << 20
 	// soakOthers are goroutines and descriptors: those of connections that are still open.
 	soakOthers = 12
+	// soakDatabase is what etcd stores: changes since its last compaction, and pages that it uses in part.
+	soakDatabase = 2 << 20
+	// soakFiles are further segments of etcd's log.
+	soakFiles = 3
+	// soakSubscriptions and soakObjects are of what the suite itself does meanwhile.
+	soakSubscriptions, soakObjects = 6, 6
 )
 
 // soak is a process on which one kind of change is made again and again.
 type soak struct {
 	*cluster.Cluster
-	t *testing.T
+	t    *testing.T
+	pod  *placed // on a node that runs commands
+	logs string  // the folder of the audit log
 }
 
-// held is what a process holds after a collection.
-type held struct{ heap, goroutines, descriptors int64 }
+// held is what a process holds after a collection: in memory, in its database, on the bus and on disk.
+type held struct{ heap, goroutines, descriptors, database, objects, subscriptions, files int64 }
+
+// each returns the fields of two, as pairs.
+func (h *held) each(of *held) [][2]*int64 {
+	return [][2]*int64{{&h.heap, &of.heap}, {&h.goroutines, &of.goroutines}, {&h.descriptors, &of.descriptors}, {&h.database, &of.database},
+		{&h.objects, &of.objects}, {&h.subscriptions, &of.subscriptions}, {&h.files, &of.files}}
+}
+
+// since returns what it holds more than before.
+func (h held) since(before held) held {
+	for _, pair := range h.each(&before) {
+		*pair[0] -= *pair[1]
+	}
+	return h
+}
+
+// fits reports whether it is within the bounds.
+func (h held) fits() bool {
+	return h.heap <= soakHeap && h.goroutines <= soakOthers && h.descriptors <= soakOthers && h.database <= soakDatabase &&
+		h.objects <= soakObjects && h.subscriptions <= soakSubscriptions && h.files <= soakFiles
+}
 
 var liveHeap = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)`)
 
@@ -54,13 +87,31 @@ func (s *soak) now() (h held) {
 	metrics := ok(s.t, s.Cluster, cluster.Request{Path: "/metrics"}).Body
 	for lines := bufio.NewScanner(strings.NewReader(metrics)); lines.Scan(); {
 		name, value, _ := strings.Cut(lines.Text(), " ")
+		name, _, _ = strings.Cut(name, "{")
 		n, _ := strconv.ParseFloat(value, 64)
 		switch name {
 		case "go_goroutines":
 			h.goroutines = int64(n)
 		case "process_open_fds":
 			h.descriptors = int64(n)
+		case "portico_etcd_database_used_bytes":
+			h.database = int64(n)
+		case "portico_store_mirror_objects":
+			h.objects = int64(n)
+		case "portico_bus_subscriptions":
+			h.subscriptions = int64(n)
 		}
+	}
+	for _, dir := range []string{s.Dir, s.logs} {
+		_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error { // files that end meanwhile do not count
+			if err == nil && !e.IsDir() {
+				h.files++
+			}
+			return nil
+		})
+	}
+	if h.database == 0 || h.objects == 0 || h.subscriptions == 0 || h.files == 0 {
+		s.t.Fatalf("what the process holds is not known: %+v", h)
 	}
 	return h
 }
@@ -71,7 +122,9 @@ func (s *soak) least(d time.Duration, good func(held) bool) (least held) {
 	for deadline := time.Now().Add(d); !good(least) && time.Now().Before(deadline); {
 		<-time.After(500 * time.Millisecond)
 		now := s.now()
-		least = held{min(least.heap, now.heap), min(least.goroutines, now.goroutines), min(least.descriptors, now.descriptors)}
+		for _, pair := range least.each(&now) {
+			*pair[0] = min(*pair[0], *pair[1])
+		}
 	}
 	return least
 }
@@ -115,6 +168,45 @@ func soakDefinition(name, description string) string {
 	return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"%[1]ss.soak.example"},"spec":{"group":"soak.example","scope":"Namespaced",`+
 		`"names":{"plural":"%[1]ss","singular":"%[1]s","kind":"%[2]s","listKind":"%[2]sList"},"versions":[{"name":"v1","served":true,"storage":true,`+
 		`"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{%[3]s}}}}}}]}}`, name, strings.ToUpper(name[:1])+name[1:], strings.Join(fields, ","))
+}
+
+// attached connects to a command in the pod that repeats what it reads, and waits for its output. It ends the input, or closes
+// the connection while the command runs.
+func (s *soak) attached(subresource, input string, cut bool) {
+	s.t.Helper()
+	query := "?container=main&stdin=true&stdout=true"
+	if subresource == "exec" {
+		query += "&command=cat"
+	}
+	executor, err := remotecommand.NewWebSocketExecutor(s.Config(), http.MethodGet, s.Config().Host+s.pod.path("p/"+subresource+query))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	stdin, writer := io.Pipe()
+	reader, stdout := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: stdin, Stdout: stdout})
+		_ = stdout.CloseWithError(io.EOF)
+		ended <- err
+	}()
+	go func() { _, _ = io.WriteString(writer, input+"\n") }() // the reader sees whether it arrives
+	lines, found := bufio.NewScanner(reader), false
+	for !found && lines.Scan() { // an attached one also says what it is
+		found = lines.Text() == input
+	}
+	if cut {
+		cancel()
+	}
+	_ = writer.Close()
+	if _ = reader.Close(); !found {
+		s.t.Fatalf("%s does not run: %v", subresource, <-ended)
+	}
+	if err := <-ended; !cut && err != nil {
+		s.t.Fatalf("%s: %v", subresource, err)
+	}
 }
 
 const (
@@ -189,6 +281,8 @@ func soakKinds() map[string]func(s *soak, i int) {
 		"exec in a pod that is not there": func(s *soak, i int) {
 			s.Ask(s.t, cluster.Request{Method: http.MethodPost, Path: fmt.Sprintf("%s/pods/none-%d/exec?command=sh", soakNamespace, i)})
 		},
+		"connection to a command that ends":       func(s *soak, _ int) { s.attached("exec", "ends", false) },
+		"connection to a command that is cut off": func(s *soak, i int) { s.attached([]string{"exec", "attach"}[i%2], "goes on", true) },
 		"failed authentication": func(s *soak, i int) {
 			as := *s.Cluster
 			as.Token = fmt.Sprintf("wrong-%d", i)
@@ -213,9 +307,14 @@ func TestSoak(t *testing.T) {
 		t.Skip("makes thousands of changes")
 	}
 	besides(t)
-	a := startAllInOne(t, vocabulary.K8s(), "--profiling", "--watch-history=2s", "--watch-history-bytes=65536", "--feed-bytes=65536", "--etcd-compaction-interval=1s",
-		"--audit-log-path="+t.TempDir()+"/audit.log", "--audit-log-maxsize=1", "--audit-log-maxbackup=2")
-	s := &soak{Cluster: a.Cluster, t: t}
+	klog.LogToStderr(false) // client-go logs each connection that is cut off
+	klog.SetOutput(io.Discard)
+	node, flags := startNode(t)
+	logs := t.TempDir()
+	a := startAllInOne(t, vocabulary.K8s(), append(flags, "--profiling", "--watch-history=2s", "--watch-history-bytes=65536", "--feed-bytes=65536", "--etcd-compaction-interval=1s",
+		"--audit-log-path="+filepath.Join(logs, "audit.log"), "--audit-log-maxsize=1", "--audit-log-maxbackup=2")...)
+	s := &soak{Cluster: a.Cluster, t: t, logs: logs, pod: &placed{Cluster: a.Cluster, node: node, namespace: newNamespace(t, a.Client(t))}}
+	s.pod.place(t, "n", "p", node.port)
 	kinds := soakKinds()
 	var names []string
 	for name := range kinds {
@@ -237,13 +336,11 @@ func TestSoak(t *testing.T) {
 			for i := range *soakRounds {
 				kinds[name](s, warm+i)
 			}
-			fits := func(h held) bool {
-				return h.heap-before.heap <= soakHeap && h.goroutines-before.goroutines <= soakOthers && h.descriptors-before.descriptors <= soakOthers
-			}
-			after := s.least(patience, fits)
-			t.Logf("%d rounds: %+d KiB, %+d goroutines, %+d descriptors", *soakRounds, (after.heap-before.heap)>>10, after.goroutines-before.goroutines, after.descriptors-before.descriptors)
-			if !fits(after) {
-				t.Errorf("it holds more after %d rounds: %+v, before %+v", *soakRounds, after, before)
+			more := s.least(patience, func(h held) bool { return h.since(before).fits() }).since(before)
+			t.Logf("%d rounds: %+d KiB, %+d goroutines, %+d descriptors, %+d KiB in etcd, %+d objects, %+d subscriptions, %+d files", *soakRounds,
+				more.heap>>10, more.goroutines, more.descriptors, more.database>>10, more.objects, more.subscriptions, more.files)
+			if !more.fits() {
+				t.Errorf("it holds more after %d rounds: %+v, before %+v", *soakRounds, more, before)
 			}
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 
 	"github.com/portico-platform/portico/services/endpoint"
@@ -152,6 +153,8 @@ func Connect(n *run.Node, server string, options ...nats.Option) (*nats.Conn, er
 		}
 		conn.Close()
 	})
+	n.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "portico_bus_subscriptions", Help: "Subscriptions of the process on NATS."},
+		func() float64 { return float64(conn.NumSubscriptions()) }))
 	n.Health.Add(run.Check{Name: "nats", Probe: func(context.Context) error {
 		if !conn.IsConnected() {
 			return errors.New("not connected to NATS")
