@@ -31,6 +31,8 @@ type Watching struct {
 	// Labels is the number of values of GroupLabel, of which each watcher selects one. With 0,
 	// every watcher receives every change.
 	Labels int
+	// All watchers measure latency, and not a sample of them.
+	All bool
 	// Reconnect keeps the watchers going when a connection is lost.
 	Reconnect bool
 	// Record receives the sampled latencies, if it is set, instead of Received. It is called
@@ -62,7 +64,7 @@ func (w Watching) Open(ctx context.Context) ([]*WatchGroup, error) {
 		groups[i] = &WatchGroup{watching: w}
 	}
 	for i := range w.Watchers {
-		x := &Watcher{Reader: events.Reader{Sampled: i%sampled == 0 || i < min(w.Labels, sampled), Record: w.Record}}
+		x := &Watcher{Reader: events.Reader{Sampled: w.All || i%sampled == 0 || i < min(w.Labels, sampled), Record: w.Record}}
 		if w.Labels > 0 {
 			x.selector = fmt.Sprintf("&labelSelector=%s%%3Dg%d", GroupLabel, i%w.Labels)
 		}
@@ -122,6 +124,13 @@ func (g *WatchGroup) Follow(ctx context.Context, count int) error {
 			return err
 		}
 	}
+}
+
+// Crawl reads as over a network that is too slow, with a pause after each piece, until ctx or the connection ends.
+func (g *WatchGroup) Crawl(ctx context.Context, pause time.Duration) {
+	stop := context.AfterFunc(ctx, g.conn.Close)
+	defer stop()
+	_ = g.conn.Follow(func() bool { return Pause(ctx, pause) == nil })
 }
 
 // reconnect tries until the watches are open again, or ctx ends.
@@ -188,4 +197,24 @@ func Received(groups []*WatchGroup) (all Samples, resumed int) {
 		}
 	}
 	return all, resumed
+}
+
+// Last returns how late the last watcher received each change. All watchers have measured the same changes, in the same
+// order; those that one has not received do not count. An operation is an event.
+func Last(groups []*WatchGroup) Samples {
+	all, _ := Received(groups)
+	last := all.Latencies[:0:0]
+	for i := 0; ; i++ {
+		var latest time.Duration
+		for _, g := range groups {
+			for _, w := range g.Watchers {
+				if i >= len(w.Latencies) {
+					all.Latencies = last
+					return all
+				}
+				latest = max(latest, w.Latencies[i])
+			}
+		}
+		last = append(last, latest)
+	}
 }

@@ -105,6 +105,8 @@ func scenarios() []scenario {
 		{"changes to watchers", reads, false, watch(crowd{times: 1}), goals{cpu(1. / 2), tail}},
 		{"changes to watchers by label", reads, false, watch(crowd{times: 1, labels: changeLabels}), goals{cpu(1. / 2), tail}},
 		{"changes to ten times the watchers", reads, false, watch(crowd{times: 10}), goals{cpu(1. / 2)}},
+		{"a change to the last of 4,000 watchers", reads, false, lastOf(4_000), goals{took(1)}},
+		{"a change to the last of 10,000 watchers", reads, false, lastOf(10_000), goals{took(1)}},
 		{"a deletion to its event", reads, false, deletions(0), goals{took(1), figures.AtMost(figures.Tail, 1)}},
 		{"a deletion to its event, among changes", reads, false, deletions(1), goals{took(1), figures.AtMost(figures.Tail, 1)}},
 		{"a second without clients", reads, false, idle(0), goals{cpu(1. / 2)}},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/portico-platform/portico/internal/load"
@@ -20,6 +21,9 @@ const (
 	changers = 16
 	// changeLabels is the number of different labels of the changes.
 	changeLabels = 50
+	// lastRate is the number of changes a second that many watchers get, of which the last one counts. For each slowShare of
+	// them another one reads slowly, with crawlPause after each piece: a connection of these gets more than it reads.
+	lastRate, slowShare, crawlPause = 1, 10, 50 * time.Millisecond
 	// idleTime is how long an idle server is measured.
 	idleTime = 20 * time.Second
 )
@@ -45,6 +49,43 @@ func watch(c crowd) func(context.Context, *measurement) error {
 			return err
 		}
 		return m.measure(ctx, func() (load.Samples, error) { return m.perform(ctx, makers, groups, max(c.labels, 1)) })
+	}
+}
+
+// lastOf measures how late the last of many watchers gets each change, while others that read slowly watch the same.
+func lastOf(watchers int) func(context.Context, *measurement) error {
+	return func(ctx context.Context, m *measurement) error {
+		makers, err := m.connect(ctx, 1)
+		if err != nil {
+			return err
+		}
+		groups, err := load.Watching{Server: m.at(), Path: changes, Watchers: watchers, All: true}.Open(ctx)
+		if err != nil {
+			return err
+		}
+		slow, err := m.gather(ctx, watchers/slowShare, 0)
+		if err != nil {
+			return err
+		}
+		var crawling sync.WaitGroup
+		defer crawling.Wait()
+		beside, end := context.WithCancel(ctx)
+		defer end()
+		for _, g := range slow {
+			crawling.Go(func() { g.Crawl(beside, crawlPause) })
+		}
+		return m.measure(ctx, func() (load.Samples, error) {
+			count := max(1, int(greedyTimes*m.settings.duration.Seconds()*lastRate))
+			ctx, cancel := context.WithTimeoutCause(ctx, greedyTimes*m.settings.duration+waitTimeout, errors.New("not everything was delivered in time"))
+			defer cancel()
+			err := load.Each(ctx, len(groups)+1, func(ctx context.Context, i int) error {
+				if i == len(groups) {
+					return change(ctx, makers, lastRate, count)
+				}
+				return groups[i].Follow(ctx, count)
+			})
+			return load.Last(groups), err
+		})
 	}
 }
 

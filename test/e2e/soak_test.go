@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -307,8 +308,7 @@ func TestSoak(t *testing.T) {
 		t.Skip("makes thousands of changes")
 	}
 	besides(t)
-	klog.LogToStderr(false) // client-go logs each connection that is cut off
-	klog.SetOutput(io.Discard)
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // client-go logs each connection that is cut off
 	node, flags := startNode(t)
 	logs := t.TempDir()
 	a := startAllInOne(t, vocabulary.K8s(), append(flags, "--profiling", "--watch-history=2s", "--watch-history-bytes=65536", "--feed-bytes=65536", "--etcd-compaction-interval=1s",
