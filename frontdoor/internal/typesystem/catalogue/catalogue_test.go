@@ -305,10 +305,12 @@ func TestLazyDefinitions(t *testing.T) {
 	if name, ok := c.Body("example.com", "v1", "Widget"); !ok || name != "com.example.v1.Widget" || made != 0 {
 		t.Errorf("the definition of Widget is %q, %v, made %d times", name, ok, made)
 	}
-	if first, second := c.Definitions().Read("com.example.v1.Widget"), c.Definitions().Read("com.example.v1.Widget"); first == second || made != 2 {
+	first, own := c.Definitions().Read("com.example.v1.Widget")
+	if second, _ := c.Definitions().Read("com.example.v1.Widget"); first == second || !own || made != 2 {
 		t.Errorf("Read keeps the schema: made %d times", made)
 	}
-	if first := widget.Schema(); first != c.Definitions().Get("com.example.v1.Widget") || first != c.Definitions().Read("com.example.v1.Widget") || made != 3 {
+	kept := widget.Schema()
+	if read, own := c.Definitions().Read("com.example.v1.Widget"); kept != c.Definitions().Get("com.example.v1.Widget") || kept != read || own || made != 3 {
 		t.Errorf("Get keeps no schema: made %d times", made)
 	}
 }

@@ -41,13 +41,13 @@ func Lazy(group, version, kind string, make func() *spec.Schema) *Definition {
 func (d Definitions) Get(name string) *spec.Schema { return d[name].get() }
 
 // Read is Get for a caller that reads a schema once, as documents of all types do: the schema of
-// a custom type that nothing else needs is not kept.
-func (d Definitions) Read(name string) *spec.Schema {
+// a custom type that nothing else needs is not kept. The caller may then modify it: it is its own.
+func (d Definitions) Read(name string) (s *spec.Schema, own bool) {
 	one := d[name]
 	if one == nil || one.make == nil || one.schema.Load() != nil {
-		return one.get()
+		return one.get(), false
 	}
-	return one.make()
+	return one.make(), true
 }
 
 // All returns all names and schemas, and decodes them.

@@ -52,7 +52,7 @@ func Fill(in Form, document *spec.Swagger, templates ...Filled) (*Fragment, erro
 	var err error
 	switch in {
 	case JSON:
-		all[definitions], err = encoded(document.Definitions, false, encodeSchema)
+		all[definitions], err = encoded(document.Definitions, false, appendSchema)
 		f.json = &all
 	case Protobuf:
 		all[definitions], err = messages(document.Definitions)
@@ -89,7 +89,7 @@ func New(document *spec.Swagger, together bool) (*Fragment, error) {
 	if f.json[paths], err = encoded(document.Paths.Paths, together, marshal); err != nil {
 		return nil, err
 	}
-	if f.json[definitions], err = encoded(document.Definitions, false, encodeSchema); err != nil {
+	if f.json[definitions], err = encoded(document.Definitions, false, appendSchema); err != nil {
 		return nil, err
 	}
 	if f.json[parameters], err = encoded(document.Parameters, false, marshal); err != nil {
@@ -100,25 +100,29 @@ func New(document *spec.Swagger, together bool) (*Fragment, error) {
 }
 
 // encoded returns the members of an object in JSON, in the order of their names; together, as one item.
-func encoded[T any](members map[string]T, together bool, encode func(T) ([]byte, error)) (text, error) {
-	var all builder
+func encoded[T any](members map[string]T, together bool, encode func([]byte, T) ([]byte, error)) (text, error) {
+	all := newBuilder()
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		key, err := json.Marshal(name)
-		if err != nil {
+		all.begin(comma)
+		var err error
+		if all.plain, err = marshal(all.plain, name); err != nil {
 			return text{}, err
 		}
-		value, err := encode(members[name])
-		if err != nil {
+		if all.plain, err = encode(append(all.plain, ':'), members[name]); err != nil {
 			return text{}, err
 		}
-		all.add(name, comma, key, colon, value)
+		all.end(name)
 	}
 	return all.text(together)
 }
 
-func marshal[T any](value T) ([]byte, error) { return json.Marshal(value) }
+// marshal appends a value in JSON.
+func marshal[T any](to []byte, value T) ([]byte, error) {
+	encoded, err := json.Marshal(value)
+	return append(to, encoded...), err
+}
 
-var comma, colon = []byte(","), []byte(":")
+var comma = []byte(",")
 
 // toProtobuf returns the sections in Protobuf.
 func (f *Fragment) toProtobuf(together bool) (*[sections]text, error) {
@@ -129,7 +133,10 @@ func (f *Fragment) toProtobuf(together bool) (*[sections]text, error) {
 	if err != nil {
 		return nil, err
 	}
-	var parts [sections]builder
+	var parts [sections]*builder
+	for i := range parts {
+		parts[i] = newBuilder()
+	}
 	var all [sections]text
 	for _, p := range document.GetPaths().GetPath() {
 		if err := parts[paths].addMessage(p.Name, pathNumber, p); err != nil {
@@ -170,23 +177,28 @@ const pathNumber, memberNumber protowire.Number = 2, 1
 type builder struct {
 	plain []byte
 	items []item
+	start int // of the item that has begun
 }
 
-// add adds an item that begins after the first piece, which separates it from the one before.
-func (b *builder) add(name string, separator []byte, pieces ...[]byte) {
+// spaces are for texts while they are collected.
+var spaces = sync.Pool{New: func() any { return new([]byte) }}
+
+func newBuilder() *builder { return &builder{plain: (*spaces.Get().(*[]byte))[:0]} }
+
+// begin begins an item after the separator from the one before.
+func (b *builder) begin(separator []byte) {
 	if len(b.items) > 0 {
 		b.plain = append(b.plain, separator...)
 	}
-	start := len(b.plain)
-	for _, piece := range pieces {
-		b.plain = append(b.plain, piece...)
-	}
-	b.items = append(b.items, item{name, start, len(b.plain)})
+	b.start = len(b.plain)
 }
+
+// end ends the item that has begun.
+func (b *builder) end(name string) { b.items = append(b.items, item{name, b.start, len(b.plain)}) }
 
 // messages returns schemas in Protobuf, in the order of their names.
 func messages(of spec.Definitions) (text, error) {
-	var all builder
+	all := newBuilder()
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		s := of[name]
 		m, err := messageOf(&s)
@@ -202,16 +214,17 @@ func messages(of spec.Definitions) (text, error) {
 
 // addMessage adds a message as an item of a repeated field.
 func (b *builder) addMessage(name string, number protowire.Number, m proto.Message) error {
-	encoded, err := proto.Marshal(m)
-	if err != nil {
-		return err
-	}
-	b.add(name, nil, protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), encoded))
-	return nil
+	b.begin(nil)
+	b.plain = protowire.AppendVarint(protowire.AppendTag(b.plain, number, protowire.BytesType), uint64(proto.Size(m)))
+	var err error
+	b.plain, err = proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(b.plain, m)
+	b.end(name)
+	return err
 }
 
-// text returns what was added; together, as one item with the name of the first.
+// text returns what was added; together, as one item with the name of the first. Nothing may be added afterwards.
 func (b *builder) text(together bool) (text, error) {
+	defer spaces.Put(&b.plain)
 	items := slices.Clip(b.items)
 	if together && len(items) > 0 {
 		items = []item{{items[0].name, 0, len(b.plain)}}

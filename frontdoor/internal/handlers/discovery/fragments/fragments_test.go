@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
 	openapi_v2 "github.com/google/gnostic-models/openapiv2"
+	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
@@ -196,6 +198,15 @@ func TestOrder(t *testing.T) {
 
 // TestPlain: names that an encoding writes in another way than they are do not fit into templates.
 func TestPlain(t *testing.T) {
+	for range 50_000 { // short ones of the letters of words
+		name := make([]byte, 1+rand.IntN(5))
+		for i := range name {
+			name[i] = "truefalsynoTRUEFALSYNO1.-_x"[rand.IntN(27)]
+		}
+		if text, err := yaml.Marshal(string(name)); err != nil || Plain([]string{string(name)}) && string(text) != string(name)+"\n" {
+			t.Fatalf("%s is plain, and %s in YAML (%v)", name, text, err)
+		}
+	}
 	for name, want := range map[string]bool{"things": true, "Thing": true, "v1-a": true, "a.example.com": true, "x": true,
 		"": false, "No": false, "null": false, "1.5": false, "1e3": false, "a b": false, "a<b": false, "ä": false, "~": false, "2001-01-01": false} {
 		if got := Plain([]string{"plain", name}); got != want {

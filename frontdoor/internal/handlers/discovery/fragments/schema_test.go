@@ -14,8 +14,8 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/discovery/reduce"
 )
 
-// TestEncodeSchema: schemas of all fields, set at random, are encoded as the library does.
-func TestEncodeSchema(t *testing.T) {
+// TestAppendSchema: schemas of all fields, set at random, are encoded as the library does.
+func TestAppendSchema(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
 		s := randomSchema(random, 0)
@@ -24,7 +24,7 @@ func TestEncodeSchema(t *testing.T) {
 			t.Fatal(err)
 		}
 		equal(t, "a schema", func(to io.Writer) error {
-			got, err := encodeSchema(s)
+			got, err := appendSchema(nil, s)
 			if err == nil {
 				_, err = to.Write(got)
 			}
@@ -35,7 +35,7 @@ func TestEncodeSchema(t *testing.T) {
 		}
 	}
 	infinite := math.Inf(1)
-	if _, err := encodeSchema(spec.Schema{SchemaProps: spec.SchemaProps{AllOf: []spec.Schema{{SchemaProps: spec.SchemaProps{Maximum: &infinite}}}}}); err == nil {
+	if _, err := appendSchema(nil, spec.Schema{SchemaProps: spec.SchemaProps{AllOf: []spec.Schema{{SchemaProps: spec.SchemaProps{Maximum: &infinite}}}}}); err == nil {
 		t.Error("an infinite number has a text")
 	}
 }
@@ -60,8 +60,8 @@ func TestMessageOf(t *testing.T) {
 	}
 }
 
-// TestEncodeSchemaFields: there is no field of which encodeSchema does not know.
-func TestEncodeSchemaFields(t *testing.T) {
+// TestAppendSchemaFields: there is no field of which appendSchema does not know.
+func TestAppendSchemaFields(t *testing.T) {
 	for kind, want := range map[reflect.Type]int{
 		reflect.TypeFor[spec.SchemaProps](): 35, reflect.TypeFor[spec.SwaggerSchemaProps](): 4, reflect.TypeFor[spec.Schema](): 4,
 	} {

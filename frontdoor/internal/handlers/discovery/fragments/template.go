@@ -64,7 +64,7 @@ func (t *Template) toProtobuf(standIns []string) (all []pattern, err error) {
 		if err != nil {
 			return nil, err
 		}
-		var one builder
+		one := builder{}
 		path := document.GetPaths().GetPath()[0] // it has this one
 		if err := one.addMessage(path.Name, pathNumber, path); err != nil {
 			return nil, err
@@ -92,13 +92,13 @@ func special(r rune) bool {
 
 func isLetter(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }
 
-// longestWord is that of the longest word which is no text in YAML: false.
-const longestWord = 5
+// words are all that begin with a letter and are no texts in YAML, in any version and case.
+var words = []string{"y", "yes", "n", "no", "on", "off", "true", "false", "null"}
 
 // isText reports whether YAML, which values of extensions are in, reads a name as a text and not as a number or another value.
 func isText(name string) bool {
-	if len(name) > longestWord && isLetter(rune(name[0])) {
-		return true
+	if isLetter(rune(name[0])) {
+		return !slices.ContainsFunc(words, func(word string) bool { return strings.EqualFold(word, name) })
 	}
 	plain, err := yaml.Marshal(name)
 	return err == nil && string(plain) == name+"\n"

@@ -54,14 +54,14 @@ func (d *document) add(name string) {
 	if _, done := d.found[name]; done || d.elsewhere[name] {
 		return
 	}
-	schema := d.Catalogue.Definitions().Read(name)
+	schema, own := d.Catalogue.Definitions().Read(name)
 	if schema == nil {
 		return
 	}
 	d.found[name] = spec.Schema{}
-	own := *schema
-	own.Extensions = d.ownKinds(own.Extensions)
-	d.found[name] = d.publish(own)
+	s := *schema
+	s.Extensions = d.ownKinds(s.Extensions)
+	d.found[name] = d.publish(s, own)
 }
 
 // kindsExtension is the extension with the kinds of a schema, by its name in memory.
@@ -83,9 +83,9 @@ func (d *document) ownKinds(extensions spec.Extensions) spec.Extensions {
 	return extensions
 }
 
-// publish copies a schema with the vocabulary's names of extensions, and adds what it
-// refers to. A custom type's restrictions of metadata are not published, as in Kubernetes.
-func (d *document) publish(s spec.Schema) spec.Schema {
+// publish returns a schema with the vocabulary's names of extensions, and adds what it refers to. It copies what is below
+// the schema, unless that is the document's own. A custom type's restrictions of metadata are not published, as in Kubernetes.
+func (d *document) publish(s spec.Schema, own bool) spec.Schema {
 	s = reduce.Reference(s)
 	if name, ok := strings.CutPrefix(s.Ref.String(), definitionPointer); ok {
 		d.add(name)
@@ -94,24 +94,24 @@ func (d *document) publish(s spec.Schema) spec.Schema {
 		s.Default = nil
 	}
 	s.Extensions = d.extensions(s.Extensions)
-	if s.Properties != nil {
-		properties := make(map[string]spec.Schema, len(s.Properties))
-		for name, property := range s.Properties {
-			properties[name] = d.publish(property)
-		}
-		s.Properties = properties
+	properties := s.Properties
+	if properties != nil && !own {
+		s.Properties = make(map[string]spec.Schema, len(properties))
+	}
+	for name, property := range properties {
+		s.Properties[name] = d.publish(property, own)
 	}
 	if s.Items != nil && s.Items.Schema != nil {
-		items := d.publish(*s.Items.Schema)
+		items := d.publish(*s.Items.Schema, own)
 		s.Items = &spec.SchemaOrArray{Schema: &items}
 	}
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
-		values := d.publish(*s.AdditionalProperties.Schema)
+		values := d.publish(*s.AdditionalProperties.Schema, own)
 		s.AdditionalProperties = &spec.SchemaOrBool{Allows: true, Schema: &values}
 	}
 	s.AllOf = slices.Clone(s.AllOf)
 	for i, part := range s.AllOf {
-		s.AllOf[i] = d.publish(part)
+		s.AllOf[i] = d.publish(part, own)
 	}
 	return s
 }
