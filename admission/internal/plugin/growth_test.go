@@ -33,6 +33,10 @@ func (h held[T]) Get(_, name string) (T, bool) {
 	return value, ok
 }
 
+func (h held[T]) Await(_ context.Context, namespace, name string) (T, bool) {
+	return h.Get(namespace, name)
+}
+
 func (h held[T]) Unreadable(string) error { return nil }
 
 func (h held[T]) List(string) (all []T) {

@@ -51,7 +51,7 @@ type Environment struct {
 	IngressClasses  review.Collection[Class]
 	PriorityClasses review.Collection[PriorityClass]
 	RuntimeClasses  review.Collection[RuntimeClass]
-	Accounts        review.Collection[serviceaccount.Account]
+	Accounts        serviceaccount.Accounts
 	LimitRanges     review.Collection[limits.Range]
 	Quotas          review.Collection[quota.Quota]
 	PodPolicies     review.Collection[podsecurity.Policy] // nil when the plugin is off

@@ -16,7 +16,6 @@ import (
 
 	"github.com/portico-platform/portico/admission/internal/review"
 	"github.com/portico-platform/portico/services"
-	"github.com/portico-platform/portico/services/kit/retry"
 	"github.com/portico-platform/portico/services/references"
 	"github.com/portico-platform/portico/services/resource"
 	"github.com/portico-platform/portico/services/tree"
@@ -26,9 +25,9 @@ import (
 const (
 	// defaultAccount is the account of pods that name none.
 	defaultAccount = "default"
-	// The default account of a new namespace is created asynchronously. A pod waits for it
-	// with this many reads at this interval.
-	attempts, between = 20, 100 * time.Millisecond
+	// patience bounds the wait of a pod for the default account of a new namespace, which is created
+	// asynchronously.
+	patience = 2 * time.Second
 	// tokenSeconds is the lifetime of a mounted token: an hour and a few seconds, as in
 	// Kubernetes.
 	tokenSeconds = 3607
@@ -54,9 +53,16 @@ func Parse(o services.Object) (Account, error) {
 	return a, json.Unmarshal(o.JSON, &a)
 }
 
+// Accounts are the stored accounts.
+type Accounts interface {
+	review.Collection[Account]
+	// Await returns an account once there is one; false if ctx ends before.
+	Await(ctx context.Context, namespace, name string) (Account, bool)
+}
+
 // Plugin is the admission plugin ServiceAccount.
 type Plugin struct {
-	Accounts   review.Collection[Account]
+	Accounts   Accounts
 	Store      services.Reader
 	Vocabulary vocabulary.Vocabulary
 }
@@ -100,7 +106,7 @@ func (p *Plugin) account(ctx context.Context, r *review.Review, name string) (Ac
 		return known, nil
 	}
 	key := resource.Key{GroupResource: resource.GroupResource{Resource: "serviceaccounts"}, Namespace: r.Namespace, Name: name}
-	for attempt := 1; ; attempt++ {
+	for waited := false; ; waited = true {
 		stored, err := p.Store.Get(ctx, services.GetRequest{Key: key})
 		if err == nil {
 			return Parse(stored)
@@ -108,11 +114,16 @@ func (p *Plugin) account(ctx context.Context, r *review.Review, name string) (Ac
 		if !services.IsReason(err, services.ReasonNotFound) {
 			return Account{}, err
 		}
-		if name != defaultAccount || attempt == attempts || !p.exists(ctx, r.Namespace) {
+		if name != defaultAccount || waited || !p.exists(ctx, r.Namespace) {
 			return Account{}, r.Forbid("error looking up service account %s/%s: serviceaccount %q not found", r.Namespace, name, name)
 		}
-		if !retry.Pause(ctx, between) {
-			return Account{}, ctx.Err()
+		waiting, cancel := context.WithTimeout(ctx, patience)
+		account, found := p.Accounts.Await(waiting, r.Namespace, name)
+		if cancel(); found {
+			return account, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return Account{}, err
 		}
 	}
 }

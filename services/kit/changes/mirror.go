@@ -128,6 +128,21 @@ func (m *Mirror[T]) WaitFor(ctx context.Context, revision int64) error {
 	return nil
 }
 
+// Await returns the value of one object once there is one; false if ctx ends before.
+func (m *Mirror[T]) Await(ctx context.Context, namespace, name string) (value T, ok bool) {
+	for {
+		now := m.now.Load()
+		if value, ok = (View[T]{now}).Get(namespace, name); ok {
+			return value, true
+		}
+		select {
+		case <-now.replaced:
+		case <-ctx.Done():
+			return value, false
+		}
+	}
+}
+
 func (m *Mirror[T]) refresh() {
 	if stream := m.stream.Load(); stream != nil {
 		stream.Refresh()

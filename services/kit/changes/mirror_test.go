@@ -108,6 +108,24 @@ func TestMirrorListsAndFollows(t *testing.T) {
 	if value, ok := m.Get("ns", "d"); !ok || value != "d@8" {
 		t.Errorf("got %q, %v", value, ok)
 	}
+	awaited := make(chan string, 1)
+	go func() {
+		value, _ := m.Await(w.ctx, "ns", "e")
+		awaited <- value
+	}()
+	w.publish(w.happen(services.Added, "e"), w.happen(services.Deleted, "e"), w.happen(services.Added, "e"))
+	if value := <-awaited; value == "" {
+		t.Error("an object that is awaited is never there")
+	}
+	w.publish(w.happen(services.Deleted, "e"))
+	if err := m.WaitFor(w.ctx, 12); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	cancel()
+	if value, ok := m.Await(ctx, "ns", "e"); ok {
+		t.Errorf("a deleted object is %q", value)
+	}
 	if _, ok := m.Get("other", "d"); ok {
 		t.Error("found in another namespace")
 	}
