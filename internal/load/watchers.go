@@ -200,9 +200,9 @@ func Received(groups []*WatchGroup) (all Samples, resumed int) {
 }
 
 // Last returns how late the last watcher received each change. All watchers have measured the same changes, in the same
-// order; those that one has not received do not count. An operation is an event.
-func Last(groups []*WatchGroup) Samples {
-	all, _ := Received(groups)
+// order; those that one has not received do not count. An operation is an event. It also returns how many watches were resumed.
+func Last(groups []*WatchGroup) (all Samples, resumed int) {
+	all, resumed = Received(groups)
 	last := all.Latencies[:0:0]
 	for i := 0; ; i++ {
 		var latest time.Duration
@@ -210,7 +210,7 @@ func Last(groups []*WatchGroup) Samples {
 			for _, w := range g.Watchers {
 				if i >= len(w.Latencies) {
 					all.Latencies = last
-					return all
+					return all, resumed
 				}
 				latest = max(latest, w.Latencies[i])
 			}

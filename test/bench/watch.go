@@ -84,7 +84,9 @@ func lastOf(watchers int) func(context.Context, *measurement) error {
 				}
 				return groups[i].Follow(ctx, count)
 			})
-			return load.Last(groups), err
+			all, resumed := load.Last(groups)
+			m.tell(resumed)
+			return all, err
 		})
 	}
 }
@@ -129,10 +131,15 @@ func (m *measurement) perform(ctx context.Context, makers load.Clients, groups [
 		return groups[i].Follow(ctx, seen)
 	})
 	all, resumed := load.Received(groups)
+	m.tell(resumed)
+	return all, err
+}
+
+// tell reports watches that the server ended.
+func (m *measurement) tell(resumed int) {
 	if resumed > 0 {
 		fmt.Fprintf(os.Stderr, "%-8s ended %d watches, which were resumed\n", m.name, resumed)
 	}
-	return all, err
 }
 
 // change creates ConfigMaps at a rate; each contains its scheduled time.
