@@ -17,7 +17,7 @@ import (
 // TestAppendSchema: schemas of all fields, set at random, are encoded as the library does.
 func TestAppendSchema(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 20_000 {
+	for range 3_000 {
 		s := randomSchema(random, 0)
 		want, err := json.Marshal(s)
 		if err != nil {
@@ -43,7 +43,7 @@ func TestAppendSchema(t *testing.T) {
 // TestMessageOf: schemas of all fields that version 2 has, set at random, are the messages that the library parses.
 func TestMessageOf(t *testing.T) {
 	random, whole := rand.New(rand.NewPCG(1, 2)), 0
-	for range 5_000 {
+	for range 1_000 {
 		one := randomSchema(random, 0)
 		s := reduce.Document(&spec.Swagger{SwaggerProps: spec.SwaggerProps{Definitions: spec.Definitions{"a": one}}}).Definitions["a"]
 		want, refused := parseSchema(&s)
