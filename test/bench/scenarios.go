@@ -88,6 +88,7 @@ func scenarios() []scenario {
 	rate := func(least float64) figures.Goal { return figures.AtLeast(figures.Throughput, least) }
 	tail, atRest := figures.AtMost(figures.Tail, 1./2), figures.AtMost(figures.Memory, 1./3)
 	growth := figures.Below(figures.Growth, 32<<20)
+	late := figures.AtMost(figures.Tail, 1) // the median of the reference server is that of the documents before the change
 
 	all := []scenario{
 		{"pods at rest", reads, true, rest, goals{atRest}},
@@ -116,8 +117,8 @@ func scenarios() []scenario {
 		{"a get beside 500 connections that list", reads, true, besideGreed(listPods, greedyConnections, false), goals{took(1. / 2)}},
 		{"an administrator's get beside 500 connections that list", reads, true, besideGreed(listPods, greedyConnections, true), goals{figures.Below(figures.Median, float64(500*time.Millisecond))}},
 		{"start with no data", reads, false, startEmpty, goals{cpu(1. / 2), took(1. / 2)}},
-		{"OpenAPI v3 after a change of one of many definitions", reads, false, documents(documentsIndex), goals{took(1), figures.Below(figures.Median, float64(300*time.Millisecond))}},
-		{"OpenAPI v2 after a change of one of many definitions", reads, false, documents(wholeDocument), goals{took(1), figures.Below(figures.Median, float64(3*time.Second))}},
+		{"OpenAPI v3 after a change of one of many definitions", reads, false, documents(documentsIndex), goals{late, figures.Below(figures.Median, float64(300*time.Millisecond))}},
+		{"OpenAPI v2 after a change of one of many definitions", reads, false, documents(wholeDocument), goals{late, figures.Below(figures.Median, float64(3*time.Second))}},
 	}
 	all = append(all,
 		scenario{"create config maps, 1 client", writes, false, besideFsync(create(1, mapBodies())), goals{took(1. / 2), figures.Below(figures.BeyondFsync, beyondFsync)}},
