@@ -1,6 +1,7 @@
 package crd
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/catalogue"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conditions"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/conversion"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd/structural"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/versions"
@@ -50,9 +52,15 @@ type Rules struct {
 }
 
 // Check returns nil or a Status (422) with all errors of a definition, in any version,
-// besides those that its published schema has found. old is nil for a create.
+// besides those that its published schema has found. old is nil for a create. A schema that cannot be decoded
+// is refused with 400.
 func (r Rules) Check(object, old map[string]any, found ...services.StatusCause) error {
 	c := r.newCheck(object, old)
+	if why := c.mistyped(); why != "" {
+		const kind = "CustomResourceDefinition"
+		version := tree.Text(object, "apiVersion")
+		return services.BadRequest("%s in version %q cannot be handled as a %s: %s", kind, version[strings.LastIndexByte(version, '/')+1:], kind, why)
+	}
 	c.Add(found...)
 	c.relax()
 	for _, of := range [...]string{"name", "generateName"} {
@@ -89,6 +97,16 @@ func (c *check) result() error {
 	}
 	name := tree.Text(tree.Child(c.object, "metadata"), "name")
 	return services.Invalid(c.Vocabulary.Group("apiextensions."), "CustomResourceDefinition", name, causes)
+}
+
+// mistyped returns the error of a keyword of a wrong JSON type; "" for none.
+func (c *check) mistyped() string {
+	found := []string{structural.Mistyped(tree.Child(tree.Child(c.spec, "validation"), "openAPIV3Schema"), at("validation", "openAPIV3Schema"), c.Vocabulary.Extension)}
+	for i, version := range children(c.spec, "versions") {
+		where := at("versions").Item(i).Field("schema").Field("openAPIV3Schema")
+		found = append(found, structural.Mistyped(tree.Child(tree.Child(version, "schema"), "openAPIV3Schema"), where, c.Vocabulary.Extension))
+	}
+	return cmp.Or(found...)
 }
 
 // asV1beta1 returns a definition in version v1beta1, unchanged if it cannot be converted.

@@ -155,35 +155,48 @@ func (c *check) schemaOf(holder map[string]any, keepAll bool, where *field.Path)
 	if tree.Child(tree.Child(holder, "subresources"), "status") != nil {
 		found.CheckBesideStatus(raw, where)
 	}
-	c.validations(raw, where, found.Any())
-	if found.Any() {
-		c.Join(&found.Errors)
-		return
+	if found.IsStructural() {
+		c.defaults(raw, where, &found.Errors)
 	}
+	c.validations(raw, where, &found)
+	c.Join(&found.Errors)
+	c.Join(found.Others())
+}
+
+// defaults validates the defaults of a structural schema: by their schemas and, if they fit, by the rules of these.
+func (c *check) defaults(raw map[string]any, root *field.Path, errs *field.Errors) {
 	reader := schemas{vocabulary: c.Vocabulary}
-	root := where
-	structural.Each(raw, where, func(s map[string]any, where *field.Path) {
-		if where == root { // the default of a whole object has its apiVersion and kind
+	rules := validations.Defaults{Extension: c.Vocabulary.Extension}
+	structural.Each(raw, root, func(s map[string]any, where *field.Path) {
+		isRoot := where == root
+		if isRoot { // the default of a whole object has its apiVersion and kind
 			s = maps.Clone(s)
 			s[c.Vocabulary.Extension+"embedded-resource"] = true
 		}
+		at, before := where.Field("default"), errs.Count()
 		switch {
 		case s["default"] == nil:
 		case !c.relaxed.defaults:
-			c.Forbidden(where.Field("default"), "must not be set in "+tree.Text(c.object, "apiVersion")+" CustomResourceDefinitions")
+			errs.Forbidden(at, "must not be set in "+tree.Text(c.object, "apiVersion")+" CustomResourceDefinitions")
 		case ofMap(where): // Kubernetes does not look there
 		default:
-			c.Schemas.CheckDefault(reader.schema(s), where.Field("default"), &c.Errors)
+			c.Schemas.CheckDefault(reader.schema(s), at, errs)
+			if errs.Count() == before && isLater(c.Types) {
+				errs.Add(rules.Check(s, isRoot, at.String())...)
+			}
 		}
 	})
 }
 
 // validations validates the validation rules of a schema.
-func (c *check) validations(raw map[string]any, where *field.Path, malformed bool) {
+func (c *check) validations(raw map[string]any, where *field.Path, found *structural.Schemas) {
 	if !isLater(c.Types) || !validations.Has(raw, c.Vocabulary.Extension) {
 		return
 	}
-	d := validations.Definition{Extension: c.Vocabulary.Extension, Environment: c.Expressions.Base(), Malformed: malformed}
+	d := validations.Definition{Extension: c.Vocabulary.Extension, Environment: c.Expressions.Base(), Malformed: !found.IsStructural()}
+	for _, cause := range found.Others().Causes() {
+		d.Refused = append(d.Refused, cause.Field)
+	}
 	for _, version := range children(tree.Child(asV1(c.old, c.Vocabulary), "spec"), "versions") {
 		stored := tree.Child(tree.Child(version, "schema"), "openAPIV3Schema")
 		d.Stored = append(d.Stored, stored)

@@ -114,6 +114,9 @@ func (e *Engine) PrepareBody(ctx context.Context, b Body, object map[string]any,
 	if v == Ignore {
 		return nil, nil
 	}
+	if b.Applied {
+		p.unknown = nil // what the field management accepts is dropped without a word, as in Kubernetes
+	}
 	unknown := field.Findings{Decoded: p.decodeErrors, Unknown: p.unknown, Patched: p.patched, Opaque: root.opaque, Order: b.Order}.List()
 	if v == Strict && len(unknown) > 0 {
 		return nil, b.malformed("strict decoding error: " + strings.Join(field.OneOfYAML(unknown), ", "))

@@ -48,6 +48,9 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 	if n.rules != nil && n.rules.Specified != nil {
 		n.rules.Rename(m, p.vocabulary)
 	}
+	if n.custom != nil && n.custom.embedded {
+		p.embedded(m, at)
+	}
 	for name, value := range m {
 		f, known := n.fields[name]
 		if !known && n.custom != nil && (n.custom.keep || p.keepsAll) {
@@ -108,6 +111,21 @@ func (p *preparation) object(n *node, m map[string]any, at *field.Path) {
 		}
 	}
 	p.show(n, m)
+}
+
+// embedded checks the types of what every object has in an embedded one, as in Kubernetes: null is no
+// text. In an object that is applied this is done by its field management.
+func (p *preparation) embedded(m map[string]any, at *field.Path) {
+	if metadata, given := m["metadata"]; given && metadata == nil {
+		m["metadata"] = map[string]any{}
+	}
+	for _, name := range []string{"apiVersion", "kind"} {
+		if value, given := m[name]; given && !p.applied {
+			if _, isText := value.(string); !isText {
+				p.addWrongType(at.Field(name), "Invalid value: "+field.Display(value)+": must be a string")
+			}
+		}
+	}
 }
 
 // statedEmpty returns functions that restore the texts that are said to be empty, also in

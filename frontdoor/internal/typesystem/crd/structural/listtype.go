@@ -12,7 +12,7 @@ func (c *Schemas) listType(s map[string]any, at *field.Path) {
 	switch kind {
 	case nil, "atomic", "set", "map":
 	default:
-		c.NotSupported(ofList, kind, "atomic", "set", "map")
+		c.others.NotSupported(ofList, kind, "atomic", "set", "map")
 	}
 	if kind != nil {
 		c.mustBe("array", s, at, "must be array if "+c.Extension+"list-type is specified")
@@ -20,7 +20,7 @@ func (c *Schemas) listType(s map[string]any, at *field.Path) {
 	switch of := s[c.Extension+"map-type"]; of {
 	case nil, "atomic", "granular":
 	default:
-		c.NotSupported(at.Field(c.Extension+"map-type"), of, "atomic", "granular")
+		c.others.NotSupported(at.Field(c.Extension+"map-type"), of, "atomic", "granular")
 	}
 	if s[c.Extension+"map-type"] != nil {
 		c.mustBe("object", s, at, "must be object if "+c.Extension+"map-type is specified")
@@ -29,13 +29,13 @@ func (c *Schemas) listType(s map[string]any, at *field.Path) {
 	keys := rules.Texts(s, c.Extension+"list-map-keys")
 	if kind != "map" && len(keys) > 0 {
 		if why := "must be map if " + c.Extension + "list-map-keys is non-empty"; kind == nil {
-			c.Required(ofList, why)
+			c.others.Required(ofList, why)
 		} else {
-			c.Invalid(ofList, kind, why)
+			c.others.Invalid(ofList, kind, why)
 		}
 	}
 	if (kind == "map" || kind == "set") && items["nullable"] == true {
-		c.Forbidden(at.Field("items").Field("nullable"), "cannot be nullable when "+c.Extension+"list-type is "+kind.(string))
+		c.others.Forbidden(at.Field("items").Field("nullable"), "cannot be nullable when "+c.Extension+"list-type is "+kind.(string))
 	}
 	switch kind {
 	case "map":
@@ -50,9 +50,9 @@ func (c *Schemas) mustBe(kind string, s map[string]any, at *field.Path, why stri
 	switch s["type"] {
 	case kind:
 	case nil, "":
-		c.Required(at.Field("type"), why)
+		c.others.Required(at.Field("type"), why)
 	default:
-		c.Invalid(at.Field("type"), s["type"], why)
+		c.others.Invalid(at.Field("type"), s["type"], why)
 	}
 }
 
@@ -60,11 +60,11 @@ func (c *Schemas) mustBe(kind string, s map[string]any, at *field.Path, why stri
 func (c *Schemas) listMap(s map[string]any, keys []string, at *field.Path) {
 	where := at.Field(c.Extension + "list-map-keys")
 	if len(keys) == 0 {
-		c.Required(where, "must not be empty if "+c.Extension+"list-type is map")
+		c.others.Required(where, "must not be empty if "+c.Extension+"list-type is map")
 	}
 	items := rules.Object(s, "items")
 	if items != nil && items["type"] != "object" {
-		c.Invalid(at.Field("items").Field("type"), rules.Text(items, "type"), "must be object if parent array's "+c.Extension+"list-type is map")
+		c.others.Invalid(at.Field("items").Field("type"), rules.Text(items, "type"), "must be object if parent array's "+c.Extension+"list-type is map")
 		return
 	}
 	properties := rules.Object(items, "properties")
@@ -75,7 +75,7 @@ func (c *Schemas) listMap(s map[string]any, keys []string, at *field.Path) {
 	seen := make(map[string]bool, len(keys))
 	for _, key := range keys {
 		if seen[key] {
-			c.Invalid(where, keys, "must not contain duplicate entries")
+			c.others.Invalid(where, keys, "must not contain duplicate entries")
 			continue
 		}
 		seen[key] = true
@@ -83,15 +83,15 @@ func (c *Schemas) listMap(s map[string]any, keys []string, at *field.Path) {
 		below := at.Field("items").Field("properties").Entry(key)
 		switch {
 		case property == nil:
-			c.Invalid(where, keys, "entries must all be names of item properties")
+			c.others.Invalid(where, keys, "entries must all be names of item properties")
 			continue
 		case property["type"] == "object" || property["type"] == "array":
-			c.Invalid(below.Field("type"), property["type"], "must be a scalar type if parent array's "+c.Extension+"list-type is map")
+			c.others.Invalid(below.Field("type"), property["type"], "must be a scalar type if parent array's "+c.Extension+"list-type is map")
 		case property["nullable"] == true:
-			c.Forbidden(below.Field("nullable"), "this property is in "+c.Extension+"list-map-keys, so it cannot be nullable")
+			c.others.Forbidden(below.Field("nullable"), "this property is in "+c.Extension+"list-map-keys, so it cannot be nullable")
 		}
 		if property["default"] == nil && !required[key] {
-			c.Required(below.Field("default"), "this property is in "+c.Extension+"list-map-keys, so it must have a default or be a required property")
+			c.others.Required(below.Field("default"), "this property is in "+c.Extension+"list-map-keys, so it must have a default or be a required property")
 		}
 	}
 }
@@ -101,11 +101,11 @@ func (c *Schemas) listSet(items map[string]any, at *field.Path) {
 	switch items["type"] {
 	case "object":
 		if items[c.Extension+"map-type"] != "atomic" {
-			c.Invalid(at.Field(c.Extension+"map-type"), items[c.Extension+"map-type"], "must be atomic as item of a list with "+c.Extension+"list-type=set")
+			c.others.Invalid(at.Field(c.Extension+"map-type"), items[c.Extension+"map-type"], "must be atomic as item of a list with "+c.Extension+"list-type=set")
 		}
 	case "array":
 		if of := items[c.Extension+"list-type"]; of != nil && of != "atomic" {
-			c.Invalid(at.Field(c.Extension+"list-type"), of, "must be atomic as item of a list with "+c.Extension+"list-type=set")
+			c.others.Invalid(at.Field(c.Extension+"list-type"), of, "must be atomic as item of a list with "+c.Extension+"list-type=set")
 		}
 	}
 }

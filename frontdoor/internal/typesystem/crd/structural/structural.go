@@ -16,10 +16,20 @@ import (
 
 // Schemas validates schemas and collects the errors.
 type Schemas struct {
-	field.Errors
+	field.Errors // for which a schema is not structural
 	// Extension is the prefix of extensions, for example "x-kubernetes-".
 	Extension string
+
+	unsupported bool         // a keyword that no schema may have is used
+	others      field.Errors // of single keywords and types of lists and maps
 }
+
+// IsStructural reports whether the schemas are structural. Their defaults and rules are looked at then, also if
+// something else is wrong with them.
+func (c *Schemas) IsStructural() bool { return !c.unsupported && !c.Any() }
+
+// Others returns the errors that leave the schemas structural.
+func (c *Schemas) Others() *field.Errors { return &c.others }
 
 // level is the position of a schema in the one that contains it.
 type level int
@@ -33,25 +43,14 @@ const (
 // knownTypes are the valid types of values.
 var knownTypes = []string{"array", "boolean", "integer", "number", "object", "string"}
 
-// keywordTypes are the JSON types of keywords. The strict decoding of a definition does not
-// check them in schemas below items.
-var keywordTypes = map[string]string{
-	"type": "string", "format": "string", "title": "string", "description": "string", "pattern": "string",
-	"properties": "object", "not": "object", "required": "array", "enum": "array", "allOf": "array", "anyOf": "array", "oneOf": "array",
-	"nullable": "boolean", "exclusiveMaximum": "boolean", "exclusiveMinimum": "boolean", "uniqueItems": "boolean",
-	"maximum": "number", "minimum": "number", "multipleOf": "number",
-	"maxLength": "number", "minLength": "number", "maxItems": "number", "minItems": "number", "maxProperties": "number", "minProperties": "number",
-}
-
 // refused are the keywords that schemas of definitions must not have.
 var refused = []string{"$ref", "id", "definitions", "dependencies", "patternProperties", "additionalItems"}
 
 // Check validates a schema. As in Kubernetes, one with keywords that no schema may have is not
 // examined further.
 func (c *Schemas) Check(s map[string]any, at *field.Path) {
-	unsupported := false
-	Each(s, nil, func(s map[string]any, _ *field.Path) { unsupported = unsupported || c.hasRefused(s) })
-	if !unsupported {
+	Each(s, nil, func(s map[string]any, _ *field.Path) { c.unsupported = c.unsupported || c.hasRefused(s) })
+	if !c.unsupported {
 		c.schema(s, atRoot, at)
 		c.complete(s, at)
 		return
@@ -60,7 +59,7 @@ func (c *Schemas) Check(s map[string]any, at *field.Path) {
 		c.keywords(s, at)
 		c.listType(s, at)
 	})
-	if !c.Any() { // $schema is the one without an error of its own
+	if !c.others.Any() { // $schema is the one without an error of its own
 		c.Invalid(at, "", "OpenAPIV3Schema 'schema' is not supported")
 	}
 }
@@ -112,13 +111,13 @@ func (c *Schemas) IsExtended(s map[string]any) (found bool) {
 // the status is validated alone, so the root must not restrict the object as a whole.
 func (c *Schemas) CheckBesideStatus(s map[string]any, at *field.Path) {
 	if kind := rules.Text(s, "type"); kind != "" && kind != "object" {
-		c.Invalid(at.Field("type"), kind, `only "object" is allowed as the type at the root of the schema if the status subresource is enabled`)
+		c.others.Invalid(at.Field("type"), kind, `only "object" is allowed as the type at the root of the schema if the status subresource is enabled`)
 		return
 	}
 	for _, name := range []string{"id", "$schema", "$ref", "nullable", "default", "enum", "maxProperties", "minProperties",
 		"allOf", "oneOf", "anyOf", "not", "additionalProperties", "patternProperties", "dependencies", "additionalItems", "definitions"} {
 		if value, given := s[name]; given && value != nil && value != "" && value != false {
-			c.Invalid(at, name, "only properties, required, description and what is said of single values are allowed at the root of the schema if the status subresource is enabled")
+			c.others.Invalid(at, name, "only properties, required, description and what is said of single values are allowed at the root of the schema if the status subresource is enabled")
 			return
 		}
 	}
@@ -137,38 +136,33 @@ func (c *Schemas) is(s map[string]any, extension string) bool {
 
 // keywords validates the keywords that have the same meaning in all positions.
 func (c *Schemas) keywords(s map[string]any, at *field.Path) {
-	for name, kind := range keywordTypes {
-		if value, given := s[name]; given && value != nil && !isOf(value, kind) {
-			c.TypeInvalid(at.Field(name), value, "must be of type "+kind)
-		}
-	}
 	for _, name := range refused {
 		if value := s[name]; value != nil && (value != "" || name == "$ref") && !(empty(value) && (name == "definitions" || name == "patternProperties")) {
-			c.Forbidden(at.Field(name), name+" is not supported")
+			c.others.Forbidden(at.Field(name), name+" is not supported")
 		}
 	}
 	if kind := rules.Text(s, "type"); kind != "" && !slices.Contains(knownTypes, kind) {
-		c.NotSupported(at.Field("type"), kind, knownTypes...)
+		c.others.NotSupported(at.Field("type"), kind, knownTypes...)
 		if kind == "null" {
-			c.Forbidden(at.Field("type"), "type cannot be set to null, use nullable as an alternative")
+			c.others.Forbidden(at.Field("type"), "type cannot be set to null, use nullable as an alternative")
 		}
 	}
 	if s[c.Extension+"preserve-unknown-fields"] == false {
-		c.Invalid(at.Field(c.Extension+"preserve-unknown-fields"), false, "must be true or undefined")
+		c.others.Invalid(at.Field(c.Extension+"preserve-unknown-fields"), false, "must be true or undefined")
 	}
 	if pattern := rules.Text(s, "pattern"); pattern != "" {
 		if _, err := regexp.Compile(pattern); err != nil {
-			c.Invalid(at.Field("pattern"), pattern, "must be a valid regular expression, but isn't: "+err.Error())
+			c.others.Invalid(at.Field("pattern"), pattern, "must be a valid regular expression, but isn't: "+err.Error())
 		}
 	}
 	if s["uniqueItems"] == true {
-		c.Forbidden(at.Field("uniqueItems"), "uniqueItems cannot be set to true since the runtime complexity becomes quadratic")
+		c.others.Forbidden(at.Field("uniqueItems"), "uniqueItems cannot be set to true since the runtime complexity becomes quadratic")
 	}
 	if values := s["additionalProperties"]; values != nil && values != true && len(rules.Object(s, "properties")) > 0 {
-		c.Forbidden(at.Field("additionalProperties"), "additionalProperties and properties are mutual exclusive")
+		c.others.Forbidden(at.Field("additionalProperties"), "additionalProperties and properties are mutual exclusive")
 	}
 	if _, isList := s["items"].([]any); isList {
-		c.Forbidden(at.Field("items"), "items must be a schema object and not an array")
+		c.others.Forbidden(at.Field("items"), "items must be a schema object and not an array")
 	}
 }
 
@@ -176,22 +170,6 @@ func (c *Schemas) keywords(s map[string]any, at *field.Path) {
 func empty(value any) bool {
 	m, ok := value.(map[string]any)
 	return ok && len(m) == 0
-}
-
-func isOf(value any, kind string) bool {
-	switch value.(type) {
-	case string:
-		return kind == "string"
-	case bool:
-		return kind == "boolean"
-	case int64, float64:
-		return kind == "number"
-	case []any:
-		return kind == "array"
-	case map[string]any:
-		return kind == "object"
-	}
-	return false
 }
 
 // kind validates the type, which is required unless an extension leaves it open.

@@ -31,6 +31,8 @@ type Definition struct {
 	Unchanged bool
 	// Malformed is set for a schema that is not structural: its rules are not compiled.
 	Malformed bool
+	// Refused are the paths of other errors: the rules of schemas around these are not compiled.
+	Refused []string
 }
 
 // Check returns the errors of the rules of a structural schema.
@@ -105,6 +107,7 @@ func (c *checker) schema(s *apiextensions.JSONSchemaProps, at *field.Path, n nod
 	for i := range s.XValidations {
 		valid = c.form(s, i, at) && valid
 	}
+	valid = valid && (len(c.Refused) == 0 || !c.refused(at.String()))
 	if len(s.XValidations) == 0 || !valid || n.structural == nil {
 		return valid
 	}
@@ -122,6 +125,14 @@ func (c *checker) schema(s *apiextensions.JSONSchemaProps, at *field.Path, n nod
 		c.compiled(&s.XValidations[i], &results[i], c.rule(at, i), n)
 	}
 	return valid
+}
+
+// refused reports whether there is an error in a schema or below it.
+func (c *checker) refused(at string) bool {
+	return slices.ContainsFunc(c.Refused, func(path string) bool {
+		below, found := strings.CutPrefix(path, at)
+		return found && (below == "" || below[0] == '.' || below[0] == '[')
+	})
 }
 
 func (c *checker) add(e *field.Error) { c.found = append(c.found, e) }

@@ -116,13 +116,14 @@ func (e *Errors) Join(others *Errors) {
 	e.more += others.more
 }
 
-// JoinBelow adds all errors of others, whose paths are relative to at.
+// JoinBelow adds all errors of others, whose paths are relative to at. As in Kubernetes, there is a dot before an
+// index, except in errors about the types of lists.
 func (e *Errors) JoinBelow(at *Path, others *Errors) {
 	for i, c := range others.causes {
 		switch {
 		case c.Field == "" || c.Field == NoPath:
 			others.causes[i].Field = at.String()
-		case c.Field[0] == '[':
+		case c.Field[0] == '.', c.Field[0] == '[' && (c.Reason == services.CauseDuplicate || strings.HasSuffix(c.Message, "list-type map")):
 			others.causes[i].Field = at.String() + c.Field
 		default:
 			others.causes[i].Field = at.String() + "." + c.Field

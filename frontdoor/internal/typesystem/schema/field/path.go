@@ -11,7 +11,7 @@ type Path struct {
 	Name   string // of a field, or key of a map; empty for an item of a list
 	Index  int    // of an item of a list
 	IsKey  bool   // Name is the key of a map, in brackets
-	InMap  bool   // Name is the key of a map, for Bracketed
+	InMap  bool   // Name is the key of a map, for Bracketed; at the root it has a dot, as in Kubernetes
 }
 
 // String returns the path in the form of messages: spec.containers[0].name.
@@ -33,7 +33,7 @@ func (p *Path) append(b []byte) []byte {
 		b = append(append(append(b, '['), p.Name...), ']')
 	case p.Name == "":
 		b = append(strconv.AppendInt(append(b, '['), int64(p.Index), 10), ']')
-	case len(b) == 0:
+	case len(b) == 0 && !p.InMap:
 		b = append(b, p.Name...)
 	default:
 		b = append(append(b, '.'), p.Name...)

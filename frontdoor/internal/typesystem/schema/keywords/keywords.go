@@ -216,6 +216,16 @@ func (f found) should(format string, args ...any) {
 	f.Invalid(f.at, f.value, f.at.String()+" in body should "+fmt.Sprintf(format, args...))
 }
 
+// limit returns a limit as errors show it: a whole one of an integer has all its digits.
+func (f found) limit(value float64) any {
+	if i, whole := rules.Whole(value); whole {
+		if _, isInteger := f.value.(int64); isInteger {
+			return i
+		}
+	}
+	return value
+}
+
 // wrongFormat adds the error of a value with a wrong format.
 func (f found) wrongFormat(format string) {
 	f.TypeInvalid(f.at, f.value, f.at.String()+" in body must be of type "+format+": "+field.Display(f.value))
@@ -238,10 +248,12 @@ func (k *Set) text(f found, value string) {
 
 func (k *Set) number(f found, n float64) {
 	k.inRange(f, "Checked", f.value)
-	if m := k.s.MultipleOf; m != nil && *m > 0 {
+	if m := k.s.MultipleOf; m != nil {
 		k.inRange(f, "MultipleOf", *m)
-		if !multiple(f.value, n, *m) {
-			f.should("be a multiple of %v", *m)
+		if *m <= 0 {
+			f.Invalid(f.at, *m, "factor MultipleOf declared for "+f.at.String()+" must be positive: "+field.Display(*m))
+		} else if !multiple(f.value, n, *m) {
+			f.should("be a multiple of %v", f.limit(*m))
 		}
 	}
 	k.bounds(f)
@@ -302,18 +314,18 @@ func (k *Set) bounds(f found) {
 		k.inRange(f, "Maximum boundary", *limit)
 		switch is := compare(f.value, *limit); {
 		case k.s.ExclusiveMaximum && is >= 0:
-			f.should("be less than %v", *limit)
+			f.should("be less than %v", f.limit(*limit))
 		case is > 0:
-			f.should("be less than or equal to %v", *limit)
+			f.should("be less than or equal to %v", f.limit(*limit))
 		}
 	}
 	if limit := k.s.Minimum; limit != nil {
 		k.inRange(f, "Minimum boundary", *limit)
 		switch is := compare(f.value, *limit); {
 		case k.s.ExclusiveMinimum && is <= 0:
-			f.should("be greater than %v", *limit)
+			f.should("be greater than %v", f.limit(*limit))
 		case is < 0:
-			f.should("be greater than or equal to %v", *limit)
+			f.should("be greater than or equal to %v", f.limit(*limit))
 		}
 	}
 }
