@@ -266,6 +266,7 @@ bench-check: ## compare the commits BEFORE and AFTER, in pairs; fails when AFTER
 		-only 'list as JSON, repeated|list as Protobuf, first|get a pod|changes to watchers|without clients|(create|PUT) (config maps|pods), 16 clients$$' $(ARGS)
 
 .PHONY: compare
-compare: build ## compare the answers of Portico with those of the reference server
+compare: build ## compare the answers of Portico with those of the reference server: the corpus, then random schemas for SCHEMAS, 20m by default; with ARGS only what they say
 	GOWORK=off CGO_ENABLED=0 go -C test/bench/peer build -trimpath -o ../../../bin/peer/ ./...
 	go run ./test/compare -portico bin/portico -peer bin/peer $(ARGS)
+	$(if $(ARGS),,go run ./test/compare -portico bin/portico -peer bin/peer -strict -schemas $(or $(SCHEMAS),20m))

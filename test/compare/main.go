@@ -27,8 +27,12 @@ type settings struct {
 	portico, peer, release, only, list, results, work string
 	examples, parallel, random                        int
 	seed                                              uint64
+	schemas                                           time.Duration
 	strict                                            bool
 }
+
+// defaultSeed is that of runs that try something else each time they are prolonged.
+const defaultSeed = 1
 
 func main() {
 	s := settings{}
@@ -42,7 +46,8 @@ func main() {
 	flag.IntVar(&s.examples, "examples", 3, "number of requests to print for each class of differences")
 	flag.IntVar(&s.parallel, "parallel", 2, "number of kinds to compare at the same time")
 	flag.IntVar(&s.random, "random", 0, "send this number of random sequences of requests in place of the corpus")
-	flag.Uint64Var(&s.seed, "seed", 1, "the random sequences to send")
+	flag.DurationVar(&s.schemas, "schemas", 0, "for this time, send objects of random schemas in place of the corpus; at most -random of them if set")
+	flag.Uint64Var(&s.seed, "seed", defaultSeed, "the random sequences to send; of random schemas, the first seed")
 	flag.BoolVar(&s.strict, "strict", false, "fail when there are open differences")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -83,11 +88,29 @@ func run(ctx context.Context, s *settings) error {
 	}
 	report := verdict.NewReport(intended)
 	c := &comparison{portico: portico, peer: peer, only: only, parallel: s.parallel, older: s.release == olderRelease, report: report}
-	if s.random > 0 {
-		r := &randomly{comparison: c, intended: intended, seed: s.seed, count: s.random}
-		return errors.Join(r.run(ctx), s.failure(report))
+	if s.random > 0 || s.schemas > 0 {
+		return errors.Join(s.randomly(ctx, &randomly{comparison: c, intended: intended}), s.failure(report))
 	}
 	return errors.Join(c.run(ctx), finish(s, report, intended))
+}
+
+// randomly sends random sequences.
+func (s *settings) randomly(ctx context.Context, r *randomly) (err error) {
+	if s.schemas > 0 {
+		r.prefix = schemasPrefix
+		if r.next, err = s.randomSchemas(); err != nil {
+			return err
+		}
+		return r.run(ctx)
+	}
+	r.prefix = "random/"
+	if r.next, err = s.sequences(); err != nil {
+		return err
+	}
+	if err := r.define(ctx); err != nil {
+		return err
+	}
+	return r.run(ctx)
 }
 
 // intended reads the list of the release and the one of both.
@@ -101,7 +124,10 @@ func (s *settings) intended() (*verdict.Intended, error) {
 	}
 	var lists [][]byte
 	names := []string{"both", s.release}
-	if s.random > 0 {
+	switch {
+	case s.schemas > 0:
+		names = append(names, "schemas")
+	case s.random > 0:
 		names = append(names, "random")
 	}
 	for _, name := range names {

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -29,11 +28,14 @@ import (
 type randomly struct {
 	*comparison
 	intended *verdict.Intended
-	seed     uint64
-	count    int
+	// next returns the sequence of a number, and false behind the last one.
+	next func(number uint64) (random.Sequence, bool)
+	// prefix begins the names of steps in the lists of intended differences.
+	prefix string
 
 	mutex      sync.Mutex // protects intended and found
 	found      map[string]*finding
+	sequences  int
 	requests   atomic.Int64
 	namespaces atomic.Int64
 }
@@ -41,43 +43,41 @@ type randomly struct {
 // finding is a class of differences with the first sequence that shows it.
 type finding struct {
 	verdict.Difference
-	number uint64
-	times  int
-	steps  []corpus.Step // the last one shows the difference
-	body   []byte        // of the last one, as it was sent
+	seed  string // what to repeat
+	times int
+	steps []corpus.Step // the last one shows the difference
+	body  []byte        // of the last one, as it was sent
 }
 
 func (r *randomly) run(ctx context.Context) error {
-	generator, err := random.NewGenerator()
-	if err != nil {
-		return err
-	}
-	if err := r.define(ctx); err != nil {
-		return err
-	}
 	r.found = map[string]*finding{}
 	group, each := errgroup.WithContext(ctx)
 	group.SetLimit(r.parallel)
-	for number := range uint64(r.count) {
+	for number := uint64(0); each.Err() == nil; number++ {
+		s, more := r.next(number)
+		if !more {
+			break
+		}
+		if !r.only.MatchString(s.Kind) {
+			continue
+		}
+		r.sequences++
 		group.Go(func() error {
-			s := generator.Sequence(r.seed, number)
-			if !r.only.MatchString(s.Kind) {
-				return nil
-			}
 			difference, err := r.sequence(each, s.Kind, s.Steps)
 			if difference != nil {
-				difference.number = number
+				difference.seed = s.Seed
 				r.add(difference)
 			}
 			return err
 		})
 	}
-	err = group.Wait()
+	err := group.Wait()
 	if err == nil {
 		fmt.Fprintf(os.Stderr, "%d requests, %d classes to minimise\n", r.requests.Load(), len(r.found))
 		group, each = errgroup.WithContext(ctx)
 		group.SetLimit(r.parallel)
-		for _, f := range r.found {
+		for _, name := range slices.Sorted(maps.Keys(r.found))[:min(len(r.found), findingsToMinimise)] {
+			f := r.found[name]
 			group.Go(func() error { return r.minimise(each, f) })
 		}
 		err = group.Wait()
@@ -85,49 +85,10 @@ func (r *randomly) run(ctx context.Context) error {
 	return errors.Join(err, r.print(os.Stdout)) // what has been found so far, if it is interrupted
 }
 
-// define creates the types of the custom objects and waits until they are served.
-func (r *randomly) define(ctx context.Context) error {
-	definitions, err := random.Definitions()
-	if err != nil {
-		return err
-	}
-	for _, s := range []*side{r.portico, r.peer} {
-		for _, step := range definitions {
-			if a, err := s.send(ctx, &step, nil); err != nil || a.Code != http.StatusCreated {
-				return fmt.Errorf("%s: %d %s %w", s.server.Name, a.Code, a.Body, err)
-			}
-		}
-		for _, step := range random.Ready() {
-			if err := s.awaitServed(ctx, &step); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// awaitServed waits until a request succeeds.
-func (s *side) awaitServed(ctx context.Context, step *corpus.Step) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	ticker := time.NewTicker(stablePeriod)
-	defer ticker.Stop()
-	for {
-		if a, _ := s.send(ctx, step, nil); a.Code == http.StatusOK {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s does not serve %s", s.server.Name, step.Path)
-		case <-ticker.C:
-		}
-	}
-}
-
 func (r *randomly) add(f *finding) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	name := nameOf(f.Difference)
+	name := r.nameOf(f.Difference)
 	if r.found[name] == nil {
 		r.found[name] = f
 	}
@@ -137,8 +98,15 @@ func (r *randomly) add(f *finding) {
 // varying matches what is not the same in all differences of a class.
 var varying = regexp.MustCompile(`\[\d+\]| of [a-z-]+-\d+>`)
 
+// values matches what random schemas and objects make different in differences of a class: paths, names and
+// numbers.
+var values = regexp.MustCompile(`[a-z]*(spec|status)[][\w."]*|"[^" ]*"|\d+(\.\d+)?(e\+\d+)?`)
+
 // nameOf returns the class of a difference.
-func nameOf(d verdict.Difference) string {
+func (r *randomly) nameOf(d verdict.Difference) string {
+	if r.prefix == schemasPrefix {
+		return strings.Join([]string{d.Step, values.ReplaceAllString(d.Path, ""), values.ReplaceAllString(short(d.Portico), ""), values.ReplaceAllString(short(d.Peer), "")}, "\n")
+	}
 	return strings.Join([]string{d.Step, varying.ReplaceAllString(d.Path, "[]"), varying.ReplaceAllString(short(d.Portico), ""), varying.ReplaceAllString(short(d.Peer), "")}, "\n")
 }
 
@@ -147,7 +115,7 @@ func short(text string) string { return text[:min(len(text), 400)] }
 
 // sequence sends steps to both sides, in a namespace of their own, until there is an open
 // difference. It returns the first one, or nil.
-func (r *randomly) sequence(ctx context.Context, kind string, steps []corpus.Step) (*finding, error) {
+func (r *randomly) sequence(ctx context.Context, kind string, steps []corpus.Step) (found *finding, err error) {
 	namespace := fmt.Sprintf("rnd%06d", r.namespaces.Add(1))
 	prepare := random.Fill(random.Prepare(), namespace, nil)
 	one := corpus.Case{}
@@ -160,11 +128,11 @@ func (r *randomly) sequence(ctx context.Context, kind string, steps []corpus.Ste
 	}
 	for i := range steps {
 		var a, b map[string]any
-		both, ctx := errgroup.WithContext(ctx)
+		both, each := errgroup.WithContext(ctx)
 		send := func(r *runner, into *map[string]any) func() error {
 			return func() (err error) {
 				step := random.Fill(steps[i], namespace, r.seen)
-				*into, err = r.run(ctx, &step)
+				*into, err = r.run(each, &step)
 				return err
 			}
 		}
@@ -174,16 +142,28 @@ func (r *randomly) sequence(ctx context.Context, kind string, steps []corpus.Ste
 			return nil, err
 		}
 		r.requests.Add(1)
-		what := steps[i].Name[:strings.LastIndex(steps[i].Name, "-")]
+		what, compared := steps[i].Name[:strings.LastIndex(steps[i].Name, "-")], kind
+		if steps[i].Path == random.DefinitionsPath {
+			compared = random.DefinitionsKind
+			defer func() { err = errors.Join(err, r.withdraw(ctx, namespace)) }()
+		}
 		for _, answer := range []map[string]any{a, b} {
 			events(&steps[i], answer)
 			if code, _ := answer["code"].(string); code >= "400" {
 				delete(answer, "warnings") // they depend on what is checked first
 			}
 		}
-		if open := r.open(verdict.Compare(kind, "random/"+what, a, b)); len(open) > 0 {
+		if open := r.open(verdict.Compare(compared, r.prefix+what, a, b)); len(open) > 0 {
 			step := random.Fill(steps[i], random.Namespace, ours.seen)
 			return &finding{Difference: open[0], steps: steps[:i+1], body: step.Content(nil)}, nil
+		}
+		if compared == random.DefinitionsKind {
+			if a["code"] != "201" {
+				return nil, nil // refused by both
+			}
+			if err := r.awaitWidgets(ctx, namespace); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return nil, nil
@@ -200,7 +180,10 @@ func (r *randomly) open(all []verdict.Difference) []verdict.Difference {
 const maxBodyShown = 2000
 
 // attemptsToMinimise bounds the sequences that are tried for one finding.
-const attemptsToMinimise = 40
+const attemptsToMinimise = 80
+
+// findingsToMinimise bounds the findings of which this is done.
+const findingsToMinimise = 20
 
 // minimise removes steps and their parts while the difference remains.
 func (r *randomly) minimise(ctx context.Context, f *finding) error {
@@ -210,11 +193,16 @@ func (r *randomly) minimise(ctx context.Context, f *finding) error {
 			return false, nil
 		}
 		other, err := r.sequence(ctx, f.Kind, steps)
-		same := other != nil && len(other.steps) == len(steps) && nameOf(other.Difference) == nameOf(f.Difference)
+		same := other != nil && len(other.steps) == len(steps) && r.nameOf(other.Difference) == r.nameOf(f.Difference)
 		if same {
 			f.steps, f.body = steps, other.body
 		}
 		return same, err
+	}
+	if last := len(f.steps) - 1; last > 1 { // mostly, the first and the last request are enough
+		if _, err := try([]corpus.Step{f.steps[0], f.steps[last]}); err != nil {
+			return err
+		}
 	}
 	for i := len(f.steps) - 2; i >= 0; i-- {
 		if _, err := try(slices.Delete(slices.Clone(f.steps), i, i+1)); err != nil {
@@ -222,19 +210,19 @@ func (r *randomly) minimise(ctx context.Context, f *finding) error {
 		}
 	}
 	for i := len(f.steps) - 1; i >= 0; i-- {
-		for again := true; again; {
-			again = false
-			for _, smaller := range random.Smaller(f.steps[i]) {
-				steps := slices.Clone(f.steps)
-				steps[i] = smaller
-				same, err := try(steps)
-				if err != nil {
-					return err
-				}
-				if same {
-					again = true
-					break
-				}
+		for at := 0; ; {
+			smaller := random.Smaller(f.steps[i])
+			if at >= len(smaller) {
+				break
+			}
+			steps := slices.Clone(f.steps)
+			steps[i] = smaller[at]
+			same, err := try(steps)
+			if err != nil {
+				return err
+			}
+			if !same { // otherwise the next part is in the place of the one that is gone
+				at++
 			}
 		}
 	}
@@ -246,11 +234,11 @@ func (r *randomly) print(w io.Writer) error {
 	var out bytes.Buffer
 	open := 0
 	all := slices.SortedFunc(maps.Values(r.found), func(a, b *finding) int {
-		return cmp.Or(b.times-a.times, strings.Compare(nameOf(a.Difference), nameOf(b.Difference)))
+		return cmp.Or(b.times-a.times, strings.Compare(r.nameOf(a.Difference), r.nameOf(b.Difference)))
 	})
 	for _, f := range all {
 		open += f.times
-		fmt.Fprintf(&out, "%d x %s\n    portico: %s\n    peer:    %s\n    at %s %s, sequence %d\n", f.times, f.Path, cmp.Or(short(f.Portico), "nothing"), cmp.Or(short(f.Peer), "nothing"), f.Kind, f.Step, f.number)
+		fmt.Fprintf(&out, "%d x %s\n    portico: %s\n    peer:    %s\n    at %s %s, %s\n", f.times, f.Path, cmp.Or(short(f.Portico), "nothing"), cmp.Or(short(f.Peer), "nothing"), f.Kind, f.Step, f.seed)
 		for i, step := range f.steps {
 			body, ok := step.Body.(string)
 			if !ok && step.Body != nil {
@@ -262,7 +250,7 @@ func (r *randomly) print(w io.Writer) error {
 			fmt.Fprintf(&out, "      %s: %s %s?%s %s %s %q\n", step.Name, step.Method, step.Path, step.Query, step.Type, step.Accept, body[:min(len(body), maxBodyShown)])
 		}
 	}
-	fmt.Fprintf(&out, "%d sequences, %d requests, %d open in %d classes\n", r.count, r.requests.Load(), open, len(all))
+	fmt.Fprintf(&out, "%d sequences, %d requests, %d open in %d classes\n", r.sequences, r.requests.Load(), open, len(all))
 	_, err := w.Write(out.Bytes())
 	if r.report.Open = open; err != nil {
 		return err

@@ -98,6 +98,7 @@ func Prepare() corpus.Step {
 // Sequence is a sequence of requests about objects of one kind.
 type Sequence struct {
 	Kind  string // plural.version.group
+	Seed  string // what to repeat
 	Steps []corpus.Step
 }
 
@@ -109,7 +110,7 @@ func (g *Generator) Sequence(seed, number uint64) Sequence {
 	for len(s.steps) < steps {
 		s.step(fmt.Sprint(len(s.steps) + 1))
 	}
-	return Sequence{Kind: s.kind.ID, Steps: s.steps}
+	return Sequence{Kind: s.kind.ID, Seed: fmt.Sprintf("sequence %d", number), Steps: s.steps}
 }
 
 type sequence struct {

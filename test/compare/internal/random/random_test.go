@@ -67,6 +67,31 @@ func TestAllKindsAndStepsOccur(t *testing.T) {
 	}
 }
 
+// A seed always defines the same type and writes the same objects, in all ways.
+func TestSchema(t *testing.T) {
+	steps := map[string]int{}
+	for seed := range uint64(50) {
+		s, again := Schema(seed), Schema(seed)
+		if !reflect.DeepEqual(s, again) {
+			t.Fatalf("seed %d has two sequences", seed)
+		}
+		if s.Steps[0].Path != DefinitionsPath || len(Smaller(s.Steps[0])) == 0 {
+			t.Errorf("seed %d: no definition whose schema can be smaller: %v", seed, s.Steps[0])
+		}
+		for _, step := range s.Steps {
+			steps[step.Name[:strings.LastIndex(step.Name, "-")]]++
+		}
+	}
+	for _, name := range []string{"create", "replace", "merge", "json-patch", "apply", "get"} {
+		if steps[name] == 0 {
+			t.Errorf("no step is %s", name)
+		}
+	}
+	if _, err := KeptSeeds(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestFill(t *testing.T) {
 	seen := corpus.Seen{"create-1": {"metadata": object{"resourceVersion": "7", "uid": "u", "name": Namespace}}}
 	step := corpus.Step{Path: "/x/" + Namespace, Query: "resourceVersion=<<version create-1>>&continue=<<continue create-1>>",

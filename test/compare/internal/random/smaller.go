@@ -29,11 +29,30 @@ func Smaller(step corpus.Step) (all []corpus.Step) {
 	}
 	text, _ := step.Body.(string)
 	var body any
-	if json.Unmarshal([]byte(text), &body) != nil || len(text) > 1<<12 {
+	if json.Unmarshal([]byte(text), &body) != nil || len(text) > 1<<14 {
 		return all
+	}
+	if step.Path == DefinitionsPath {
+		return append(all, smallerSchemas(step, text)...)
 	}
 	for _, smaller := range without(body) {
 		variant(func(v *corpus.Step) { v.Body = encoded(smaller) })
+	}
+	return all
+}
+
+// smallerSchemas returns definitions with a part less in the schema.
+func smallerSchemas(step corpus.Step, text string) (all []corpus.Step) {
+	const before, after = `"schema":{"openAPIV3Schema":`, `},"served":true`
+	start, end := strings.Index(text, before)+len(before), strings.LastIndex(text, after)
+	var schema any
+	if start < len(before) || end < start || json.Unmarshal([]byte(text[start:end]), &schema) != nil {
+		return nil
+	}
+	for _, smaller := range without(schema) {
+		v := step
+		v.Body = text[:start] + encoded(smaller) + text[end:]
+		all = append(all, v)
 	}
 	return all
 }
