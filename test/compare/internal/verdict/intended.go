@@ -14,9 +14,10 @@ type Intended struct{ entries []*entry }
 
 // entry is a set of intended differences in the format of the file. Kind, Step, Path,
 // Portico and Peer are regular expressions that match the whole value; an omitted one
-// matches everything.
+// matches everything. Sometimes is set for a difference that depends on the moment.
 type entry struct {
 	Reason                          string
+	Sometimes                       bool
 	Kind, Step, Path, Portico, Peer string
 
 	patterns [5]*regexp.Regexp
@@ -80,7 +81,7 @@ func (e *entry) matches(d Difference) bool {
 func (l *Intended) Unused() error {
 	var all []error
 	for i, e := range l.entries {
-		if e.used == 0 {
+		if e.used == 0 && !e.Sometimes {
 			all = append(all, fmt.Errorf("entry %d covers nothing: %s (path %s)", i+1, e.Reason, e.Path))
 		}
 	}

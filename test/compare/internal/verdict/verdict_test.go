@@ -106,6 +106,13 @@ func TestUnusedEntryFails(t *testing.T) {
 	}
 }
 
+func TestUnusedEntryOfAMomentPasses(t *testing.T) {
+	intended, err := ParseIntended([]byte(`[{reason: it depends on the moment, sometimes: true, path: body}]`))
+	if err != nil || intended.Unused() != nil {
+		t.Errorf("%v, %v", err, intended.Unused())
+	}
+}
+
 func TestParseIntendedRefuses(t *testing.T) {
 	for name, content := range map[string]string{
 		"no reason": `[{path: body}]`, "no path": `[{reason: because}]`, "a wrong pattern": `[{reason: because, path: "("}]`, "an unknown field": `[{reason: r, path: p, other: x}]`,
