@@ -100,6 +100,12 @@ test-kubectl-kubernetes: controllers ## run the tests of kubectl of Kubernetes; 
 	GOWORK=off go -C test/controllers test -count=1 -timeout 0 -v -run TestKubectl . -args -results '$(call RESULTS,kubectl)' -only '$(ONLY)' $(ARGS)
 	$(call COMPARE,kubectl)
 
+.PHONY: test-thirdparty
+test-thirdparty: build ## run the suites of controller-runtime and gateway-api with portico in the place of envtest's programs; fails when a check of passing.txt fails; ONLY=text, UPDATE=-update
+	bin/portico envtest bin/thirdparty
+	GOWORK=off CGO_ENABLED=0 go -C test/thirdparty test -count=1 -timeout 30m -v . -args -assets '$(CURDIR)/bin/thirdparty' -results '$(CURDIR)/bin/thirdparty/results.json' -only '$(ONLY)'
+	go run ./test/conformance -results bin/thirdparty/results.json -passing test/thirdparty/passing.txt $(if $(ONLY),-run '$(ONLY)') $(UPDATE)
+
 .PHONY: monitoring-test
 monitoring-test: ## parse the alerts and the dashboard, and compare them with the metrics of the suite
 	GOWORK=off go -C deploy/monitoring/test test -count=1 ./...
