@@ -75,6 +75,7 @@ func TestErrorsBesideRules(t *testing.T) {
 		{`{type: object, properties: {a: ` + set + `, b: {type: integer, minimum: 3, default: 1}}}`, "properties[b].default: Invalid value: 1: "},
 		{`{type: object, properties: {a: ` + set + `, b: {type: integer, x-validations: [{rule: self.a}]}}}`, "properties[b].x-kubernetes-validations[0].rule: Invalid value: "},
 		{`{type: object, properties: {a: ` + set + `}, x-validations: [{rule: self.b}]}`, ""},
+		{`{type: array, x-list-type: set, items: {type: object, properties: {a: {type: integer}}, x-validations: [{rule: self.b}]}}`, "items.x-kubernetes-validations[0].rule: Invalid value: "},
 		{`{type: object, properties: {a: {type: integer, minimum: 3, default: 1}, b: {type: integer, x-validations: [{rule: self.a}]}}}`, ""},
 	} {
 		got := later(t, vocabulary.K8s()).refusals(t, c.schema)
@@ -123,6 +124,38 @@ func TestEmbeddedTypes(t *testing.T) {
 		} else if want := decode(t, "spec: "+c.stored)["spec"]; err != nil || !tree.Equal(stored["spec"], want) {
 			t.Errorf("%s: stored %v, %v", c.spec, stored["spec"], err)
 		}
+	}
+}
+
+// TestEmbeddedMetadata: the metadata of an embedded resource is validated like that of any object, except that
+// its type, and so the form of its name, is not known. Keys of maps are in brackets in its paths.
+func TestEmbeddedMetadata(t *testing.T) {
+	w := later(t, vocabulary.K8s())
+	w = w.add(t, w.widgets(t, `{type: object, properties: {spec: {type: object, properties: {m: {type: object, additionalProperties: {type: object, x-embedded-resource: true, x-preserve-unknown-fields: true}}}}}}`))
+	for metadata, want := range map[string][]string{
+		`{name: Any-Name_1, namespace: n, labels: {a: b}, finalizers: [x]}`: nil,
+		`{name: a/b}`:                {"spec.m[k].metadata.name"},
+		`{namespace: A}`:             {"spec.m[k].metadata.namespace"},
+		`{labels: {"-": x}}`:         {"spec.m[k].metadata.labels"},
+		`{finalizers: ["-"]}`:        {"spec.m[k].metadata.finalizers"},
+		`{ownerReferences: [{}]}`:    {"spec.m[k].metadata.ownerReferences.apiVersion", "spec.m[k].metadata.ownerReferences.kind", "spec.m[k].metadata.ownerReferences.name", "spec.m[k].metadata.ownerReferences.uid"},
+		`{annotations: {"a b": ""}}`: {"spec.m[k].metadata.annotations"},
+	} {
+		_, err := w.write(t, "spec: {m: {k: {apiVersion: v1, kind: P, metadata: "+metadata+"}}}")
+		var got []string
+		if s := services.AsStatus(err); err != nil && s.Details != nil {
+			for _, c := range s.Details.Causes {
+				got = append(got, c.Field)
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(slices.Compact(got), want) {
+			t.Errorf("%s: %v, want %v", metadata, err, want)
+		}
+	}
+	_, err := w.write(t, "spec: {m: {k: {apiVersion: '', kind: '-'}}}")
+	if err == nil || !strings.Contains(err.Error(), "spec.m[k].apiVersion: Invalid value") || !strings.Contains(err.Error(), "spec.m[k].kind: Invalid value") {
+		t.Errorf("the paths of an embedded resource in a map: %v", err)
 	}
 }
 

@@ -3,6 +3,8 @@ package crd_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/portico-platform/portico/services/vocabulary"
 )
 
 const ratchetSchema = `{type: object, properties: {spec: {type: object, required: [need], properties: {need: {type: string}, num: {type: integer, maximum: 5}, free: {type: string},
@@ -59,4 +61,23 @@ func TestRatchetingIsBounded(t *testing.T) {
 			t.Errorf("%.300q", found)
 		}
 	})
+}
+
+// TestEmptyValuesAreNotAbsent: an update that adds an empty or zero value changes the object, so that the value is
+// validated. Only what is stored as it is written may stay invalid.
+func TestEmptyValuesAreNotAbsent(t *testing.T) {
+	w := later(t, vocabulary.K8s())
+	w = w.add(t, w.widgets(t, `{type: object, properties: {spec: {type: object, properties: {
+		n: {type: integer, minimum: 3}, t: {type: string, minLength: 1}, b: {type: boolean, not: {enum: [false]}}, l: {type: array, minItems: 1, items: {type: string}},
+		o: {type: object, minProperties: 1, properties: {n: {type: integer, minimum: 3}}}}}}}`))
+	for _, value := range []string{"{n: 0}", "{t: ''}", "{b: false}", "{l: []}", "{o: {}}", "{o: {n: 0}}"} {
+		for _, old := range []string{"{}", "{o: {}}"} {
+			if got := w.change(t, old, value); len(got) == 0 && value != old {
+				t.Errorf("%s is valid after %s", value, old)
+			}
+		}
+		if got := w.change(t, value, value); len(got) > 0 {
+			t.Errorf("%s may not stay: %q", value, got)
+		}
+	}
 }

@@ -193,10 +193,7 @@ func (c *check) validations(raw map[string]any, where *field.Path, found *struct
 	if !isLater(c.Types) || !validations.Has(raw, c.Vocabulary.Extension) {
 		return
 	}
-	d := validations.Definition{Extension: c.Vocabulary.Extension, Environment: c.Expressions.Base(), Malformed: !found.IsStructural()}
-	for _, cause := range found.Others().Causes() {
-		d.Refused = append(d.Refused, cause.Field)
-	}
+	d := validations.Definition{Extension: c.Vocabulary.Extension, Environment: c.Expressions.Base(), Malformed: !found.IsStructural(), Refused: found.Faulty()}
 	for _, version := range children(tree.Child(asV1(c.old, c.Vocabulary), "spec"), "versions") {
 		stored := tree.Child(tree.Child(version, "schema"), "openAPIV3Schema")
 		d.Stored = append(d.Stored, stored)

@@ -259,7 +259,7 @@ func (c *check) customValue(n *node, value, old any, at *field.Path) {
 	switch v := value.(type) {
 	case map[string]any:
 		if n.custom.embedded {
-			c.Embedded(v, at)
+			c.Embedded(v, at.Bracketed())
 		}
 		before, _ := old.(map[string]any)
 		if n.custom.atomic {
@@ -267,7 +267,11 @@ func (c *check) customValue(n *node, value, old any, at *field.Path) {
 		}
 		for name, item := range v {
 			if f := n.fields[name]; f != nil {
-				c.value(f.node, item, before[name], &field.Path{Parent: at, Name: name})
+				parent := at
+				if n.custom.embedded && name == "metadata" {
+					parent = at.Bracketed()
+				}
+				c.value(f.node, item, before[name], &field.Path{Parent: parent, Name: name})
 			} else if n.kind == dictionary {
 				c.value(n.item, item, before[name], &field.Path{Parent: at, Name: name, InMap: true})
 			}

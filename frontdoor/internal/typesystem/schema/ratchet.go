@@ -5,6 +5,7 @@ import (
 
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/field"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema/rules"
+	"github.com/portico-platform/portico/services/tree"
 )
 
 // An update keeps values that the schema of a custom type no longer accepts, as long
@@ -22,7 +23,7 @@ func (c *check) custom(n *node, value, old any, at *field.Path) {
 	c.changed = false
 	c.customValue(n, value, old, at)
 	if c.Count() > before && !c.changed { // otherwise a value below is known to differ
-		if rules.Same(value, old) {
+		if tree.Equal(value, old) { // not as of other types: zero and empty values are not absent ones
 			c.Cut(before)
 		} else {
 			c.changed = true

@@ -22,11 +22,15 @@ type Schemas struct {
 
 	unsupported bool         // a keyword that no schema may have is used
 	others      field.Errors // of single keywords and types of lists and maps
+	faulty      []string     // paths of the schemas that have these
 }
 
 // IsStructural reports whether the schemas are structural. Their defaults and rules are looked at then, also if
 // something else is wrong with them.
 func (c *Schemas) IsStructural() bool { return !c.unsupported && !c.Any() }
+
+// Faulty returns the paths of the schemas to which the errors of Others belong.
+func (c *Schemas) Faulty() []string { return c.faulty }
 
 // Others returns the errors that leave the schemas structural.
 func (c *Schemas) Others() *field.Errors { return &c.others }
@@ -55,10 +59,7 @@ func (c *Schemas) Check(s map[string]any, at *field.Path) {
 		c.complete(s, at)
 		return
 	}
-	Each(s, at, func(s map[string]any, at *field.Path) {
-		c.keywords(s, at)
-		c.listType(s, at)
-	})
+	Each(s, at, c.single)
 	if !c.others.Any() { // $schema is the one without an error of its own
 		c.Invalid(at, "", "OpenAPIV3Schema 'schema' is not supported")
 	}
@@ -78,10 +79,9 @@ func (c *Schemas) CheckKeywords(s map[string]any, at *field.Path) { Each(s, at, 
 
 // schema validates a schema and those below it.
 func (c *Schemas) schema(s map[string]any, where level, at *field.Path) {
-	c.keywords(s, at)
+	c.single(s, at)
 	c.kind(s, where, at)
 	c.extensions(s, at)
-	c.listType(s, at)
 	for name, property := range rules.Object(s, "properties") {
 		c.schema(asSchema(property), atField, at.Field("properties").Entry(name))
 	}
@@ -95,6 +95,16 @@ func (c *Schemas) schema(s map[string]any, where level, at *field.Path) {
 		c.metadata(s, where, at)
 	}
 	c.conditions(s, at)
+}
+
+// single validates what a schema says by itself.
+func (c *Schemas) single(s map[string]any, at *field.Path) {
+	before := c.others.Count()
+	c.keywords(s, at)
+	c.listType(s, at)
+	if c.others.Count() > before {
+		c.faulty = append(c.faulty, at.String())
+	}
 }
 
 // IsExtended reports whether a schema uses an extension: it must be structural then.
@@ -301,7 +311,10 @@ var forbiddenNestedExtensions = map[string]string{
 
 // condition validates a combined schema.
 func (c *Schemas) condition(s map[string]any, at *field.Path) {
-	c.keywords(s, at)
+	before := c.others.Count()
+	if c.keywords(s, at); c.others.Count() > before {
+		c.faulty = append(c.faulty, at.String())
+	}
 	forbid := func(name, be string) {
 		if value, given := s[name]; given && value != "" && value != false && value != nil {
 			c.Forbidden(at.Field(name), "must be "+be+" to be structural")

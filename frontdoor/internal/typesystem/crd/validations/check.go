@@ -31,7 +31,8 @@ type Definition struct {
 	Unchanged bool
 	// Malformed is set for a schema that is not structural: its rules are not compiled.
 	Malformed bool
-	// Refused are the paths of other errors: the rules of schemas around these are not compiled.
+	// Refused are the paths of schemas with other errors: their rules, and those of the schemas around them, are
+	// not compiled.
 	Refused []string
 }
 

@@ -189,9 +189,14 @@ func (c *Check) Embedded(m map[string]any, at *field.Path) {
 	for _, name := range []string{"apiVersion", "kind"} {
 		if value, given := m[name]; !given {
 			c.Required(at.Field(name), "")
-		} else if value == "" {
+		} else if text, isText := value.(string); !isText {
+			c.Invalid(at.Field(name), value, "must be a string")
+		} else if text == "" {
 			c.Invalid(at.Field(name), value, "must not be empty")
 		}
+	}
+	if metadata, ok := m["metadata"].(map[string]any); ok {
+		c.embeddedMetadata(metadata, at.Field("metadata"))
 	}
 	if version, ok := m["apiVersion"].(string); ok && strings.Count(version, "/") > 1 {
 		c.Invalid(at.Field("apiVersion"), version, "unexpected GroupVersion string: "+version)
@@ -201,4 +206,18 @@ func (c *Check) Embedded(m map[string]any, at *field.Path) {
 			c.Invalid(at.Field("kind"), kind, "may have mixed case, but should otherwise match: "+problem)
 		}
 	}
+}
+
+// embeddedMetadata validates the metadata of an embedded resource, whose type is not known: its name is a segment
+// of a path, and not required.
+func (c *Check) embeddedMetadata(metadata map[string]any, at *field.Path) {
+	c.nameOf(metadata, format.PathSegment, at)
+	if namespace := Text(metadata, "namespace"); namespace != "" {
+		for _, problem := range validation.IsDNS1123Label(namespace) {
+			c.Invalid(at.Field("namespace"), namespace, problem)
+		}
+	}
+	c.annotations(metadata, at)
+	c.owners(metadata, at)
+	c.finalizers(Identity{AnyFinalizer: true}, metadata, nil, at)
 }
