@@ -35,6 +35,10 @@ func (c *config) self(n *run.Node) (string, error) {
 // endpoints, its Lease, the ranges of Services, and the APIServices of the served versions.
 func (c *config) keepOwnService(n *run.Node, d *door, ip string, listening net.Addr) error {
 	self, announced := records.Address{IP: ip, Port: listening.(*net.TCPAddr).Port}, d.operations.Peers.Announced(listening, ip)
+	if ip != "" {
+		reached := net.JoinHostPort(ip, strconv.Itoa(self.Port))
+		d.reached.Store(&reached)
+	}
 	networks, err := c.addresses.Networks()
 	if err != nil {
 		return err

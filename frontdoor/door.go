@@ -98,6 +98,16 @@ type door struct {
 	goawayChance float64
 	// requestTimeout bounds every request except watches and connections.
 	requestTimeout time.Duration
+	// reached is the host and port at which members of the cluster reach this front door; nil until it is known.
+	reached atomic.Pointer[string]
+}
+
+// address returns reached, or "".
+func (d *door) address() string {
+	if known := d.reached.Load(); known != nil {
+		return *known
+	}
+	return ""
 }
 
 // knowledge is a snapshot of the types that the front door serves.
@@ -138,7 +148,7 @@ func (d *door) learn(e *typesystem.Engine, revision int64) {
 // The caller holds d.learning.
 func (d *door) publish(e *typesystem.Engine) {
 	o := discovery.Options{Catalogue: e.Types, Vocabulary: d.vocabulary,
-		Release: d.release, Version: discovery.Version(d.release), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}, CBOR: d.gates.On(featuregate.CBOR)}
+		Release: d.release, Version: discovery.Version(d.release), OtherPaths: []string{"/healthz", "/livez", "/readyz", "/metrics"}, CBOR: d.gates.On(featuregate.CBOR), Address: d.address}
 	if slis.Served(d.release) {
 		o.OtherPaths = append(o.OtherPaths, slis.Path)
 	}

@@ -57,6 +57,7 @@ type config struct {
 	console     console.Settings
 	profiling   bool
 	copiedBytes int64
+	cache       watchCache
 	// prepared returns what is built while services before the front door start.
 	prepared func() (*prepared.Parts, error)
 }
@@ -95,6 +96,7 @@ func (c *config) register(fs *pflag.FlagSet) {
 	fs.Int64Var(&c.copiedBytes, "copied-bytes", 128<<20, "bytes of objects to keep in memory of the resource types that are read often, if the store is in another process; 0 for none")
 	fs.BoolVar(&c.profiling, "profiling", false, "serve profiles at /debug/pprof/ to users who are authorized for that path")
 	fs.StringVar(&c.hiddenMetrics, "show-hidden-metrics-for-version", "", "previous release, such as 1.20, whose hidden metrics are shown; this release hides none")
+	c.cache.register(fs)
 	c.audit.Register(fs)
 	c.addresses.Register(fs)
 	fs.StringVar(&c.advertise, "advertise-address", "", "`IP` address at which members of the cluster reach this front door; if empty, --bind-address or that of the host's default interface")
@@ -140,7 +142,7 @@ func (c *config) prepare(n *run.Node) {
 
 // start returns once the front door serves.
 func (c *config) start(ctx context.Context, n *run.Node) error {
-	if err := c.check(n); err != nil {
+	if err := cmp.Or(c.check(n), c.cache.check(n)); err != nil {
 		return err
 	}
 	parts, err := c.prepared()

@@ -46,10 +46,10 @@ func Run(args []string) {
 // ignored returns the flags of kube-apiserver that change nothing in the answers of Portico.
 func ignored() []string {
 	return []string{
-		"allow-privileged", "insecure-port", "insecure-bind-address", "contention-profiling", "default-watch-cache-size",
+		"allow-privileged", "insecure-port", "insecure-bind-address", "contention-profiling",
 		"delete-collection-workers", "enable-garbage-collector", "endpoint-reconciler-type", "external-hostname",
 		"kubernetes-service-node-port", "lease-reuse-duration-seconds", "logging-format", "logtostderr",
-		"storage-backend", "storage-media-type", "v", "vmodule", "watch-cache", "watch-cache-sizes",
+		"storage-backend", "storage-media-type", "v", "vmodule",
 	}
 }
 

@@ -42,6 +42,9 @@ type Options struct {
 	Version version.Info
 	// CBOR adds documents in that encoding.
 	CBOR bool
+	// Address returns the host and port at which members of the cluster reach the server, or "". It is called when a
+	// document is requested; nil means "".
+	Address func() string
 	// OtherPaths are served elsewhere and listed at /, such as /healthz.
 	OtherPaths []string
 }
@@ -126,6 +129,13 @@ func (o Options) described(value func() message) []document {
 	return forms
 }
 
+func (o Options) address() string {
+	if o.Address == nil {
+		return ""
+	}
+	return o.Address()
+}
+
 // addGroups adds the documents about groups, versions and resource types. Those of /api
 // and /apis also have aggregated forms.
 func addGroups(o Options, forms map[string][]document) {
@@ -135,7 +145,7 @@ func addGroups(o Options, forms map[string][]document) {
 		core = groups[i]
 	}
 	named := slices.DeleteFunc(slices.Clone(groups), func(g apiGroup) bool { return g.name == "" })
-	versions := o.described(func() message { return coreVersions(core) })
+	versions := o.described(func() message { return coreVersions(core, o.address()) })
 	forms["/api"] = append(versions, o.aggregated([]apiGroup{core})...)
 	list := o.described(func() message { return groupList(groups) })
 	forms["/apis"] = append(list, o.aggregated(named)...)

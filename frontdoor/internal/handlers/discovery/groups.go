@@ -12,11 +12,15 @@ import (
 	"github.com/portico-platform/portico/services/release"
 )
 
-// coreVersions returns the document of /api.
-func coreVersions(core apiGroup) *metav1.APIVersions {
+// coreVersions returns the document of /api. address is where members of the cluster reach the server; empty if
+// they cannot.
+func coreVersions(core apiGroup, address string) *metav1.APIVersions {
 	list := &metav1.APIVersions{
 		TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{},
 		ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{},
+	}
+	if address != "" {
+		list.ServerAddressByClientCIDRs = append(list.ServerAddressByClientCIDRs, metav1.ServerAddressByClientCIDR{ClientCIDR: "0.0.0.0/0", ServerAddress: address})
 	}
 	for _, v := range core.versions {
 		list.Versions = append(list.Versions, v.name)
