@@ -31,7 +31,7 @@ func Service() run.Service {
 
 func flags(fs *pflag.FlagSet) {
 	atrest.Flags(fs)
-	fs.Duration("watch-history", 5*time.Minute, "how long watches can be resumed and lists continued before they expire")
+	fs.Duration("watch-history", 5*time.Minute, "how long watches can be resumed and lists continued at least; what is still in memory is served for some minutes")
 	fs.Duration("etcd-compaction-interval", 0, "minimum time between compactions of etcd, which then holds up to this time more than --watch-history; 0 turns them off; if the flag is absent, a tenth of --watch-history")
 	fs.Int64("watch-history-bytes", 32<<20, "bytes of history to keep in memory; older changes are read from etcd")
 	fs.Duration("bus-key-lifetime", 24*time.Hour, "how often the key that encrypts changes on NATS is replaced;  deleting "+keys.Path+" in etcd replaces it at once")

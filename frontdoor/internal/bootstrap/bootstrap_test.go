@@ -88,6 +88,33 @@ func TestRolesGather(t *testing.T) {
 	}
 }
 
+// TestSignerApprovesNodesOnly: csr-signer may sign for all built-in signers, and approve what it approves by itself.
+func TestSignerApprovesNodesOnly(t *testing.T) {
+	for _, v := range []vocabulary.Vocabulary{vocabulary.Platform(), vocabulary.K8s()} {
+		objects, err := bootstrap.Objects(v, release.V136, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		may := map[string][]any{}
+		for _, o := range objects {
+			if o["kind"] != "ClusterRole" || o["metadata"].(map[string]any)["name"] != "system:portico:csr-signer" {
+				continue
+			}
+			for _, item := range o["rules"].([]any) {
+				rule := item.(map[string]any)
+				for _, verb := range rule["verbs"].([]any) {
+					if names, ok := rule["resourceNames"].([]any); ok {
+						may[fmt.Sprint(verb)] = append(may[fmt.Sprint(verb)], names...)
+					}
+				}
+			}
+		}
+		if want := []any{v.Signers.NodeClient}; !slices.Equal(may["approve"], want) || len(may["sign"]) != 4 {
+			t.Errorf("%s: %v, want approve of %v and sign of four", v.Name, may, want)
+		}
+	}
+}
+
 // TestRolesOfReleases: roles and rules follow the release.
 func TestRolesOfReleases(t *testing.T) {
 	allowed := func(r release.Release, role, verb, resource string) bool {
