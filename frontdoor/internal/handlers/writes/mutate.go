@@ -28,7 +28,7 @@ func (h *Handlers) mutate(ctx context.Context, w *writeRequest, c *current, d de
 	}
 	w.dedupOwnerReferences(d.tree, true)
 	d.strict = nil // reported
-	if err := w.prepare(ctx, c, d); err != nil {
+	if err := h.prepare(ctx, w, c, d); err != nil {
 		return a, err
 	}
 	s := strategyOf(w, c)

@@ -12,6 +12,7 @@ import (
 	"github.com/portico-platform/portico/frontdoor/internal/handlers/writes/repairs"
 	"github.com/portico-platform/portico/frontdoor/internal/http/request"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem"
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/fieldmanager"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/strategy"
@@ -247,7 +248,7 @@ func (h *Handlers) admit(ctx context.Context, w *writeRequest, c *current, d des
 	s := strategyOf(w, c)
 	if !c.exists() {
 		if s.Replaces(d.tree) { // which has to fit the schema, too
-			if err := w.prepare(ctx, c, d); err != nil {
+			if err := h.prepare(ctx, w, c, d); err != nil {
 				return a, err
 			}
 			d.strict = nil
@@ -257,7 +258,7 @@ func (h *Handlers) admit(ctx context.Context, w *writeRequest, c *current, d des
 			strategy.Metadata(d.tree)["uid"] = c.uid
 		}
 	}
-	if err := cmp.Or(w.prepare(ctx, c, d), c.unversioned); err != nil {
+	if err := cmp.Or(h.prepare(ctx, w, c, d), c.unversioned); err != nil {
 		return a, err
 	}
 	w.dedupOwnerReferences(d.tree, w.req.Verb == "patch")
@@ -351,7 +352,7 @@ func (w *writeRequest) encoded(object map[string]any) (admitted, error) {
 
 // prepare drops or reports unknown fields, drops the fields of disabled feature gates, and
 // sets defaults.
-func (w *writeRequest) prepare(ctx context.Context, c *current, d desired) error {
+func (h *Handlers) prepare(ctx context.Context, w *writeRequest, c *current, d desired) error {
 	change := schema.Change{Type: w.req.Type, Object: d.tree, Old: c.tree, Patched: w.req.Verb == "patch", Applied: w.applies()}
 	if d.json != nil && !w.req.Type.Custom { // of custom objects, duplicate fields are reported first
 		change.Order = func(findings []string) { layout.InOrder(findings, d.json) }
@@ -359,6 +360,9 @@ func (w *writeRequest) prepare(ctx context.Context, c *current, d desired) error
 	warnings, err := w.req.Engine.Schemas.PrepareChange(ctx, change, w.options.FieldValidation, d.strict...)
 	w.admission.Warn(warnings...)
 	w.req.Engine.DropFeatures(w.req.Type, d.tree, c.tree)
+	if err == nil && w.req.Type.Behavior.DefinesTypes {
+		err = crd.Mistyped(d.tree, h.Vocabulary)
+	}
 	var malformed schema.Malformed
 	if w.req.Verb == "patch" && !w.applies() && errors.As(err, &malformed) {
 		return w.unfit(d.tree, malformed.Why)

@@ -52,15 +52,9 @@ type Rules struct {
 }
 
 // Check returns nil or a Status (422) with all errors of a definition, in any version,
-// besides those that its published schema has found. old is nil for a create. A schema that cannot be decoded
-// is refused with 400.
+// besides those that its published schema has found. old is nil for a create.
 func (r Rules) Check(object, old map[string]any, found ...services.StatusCause) error {
 	c := r.newCheck(object, old)
-	if why := c.mistyped(); why != "" {
-		const kind = "CustomResourceDefinition"
-		version := tree.Text(object, "apiVersion")
-		return services.BadRequest("%s in version %q cannot be handled as a %s: %s", kind, version[strings.LastIndexByte(version, '/')+1:], kind, why)
-	}
 	c.Add(found...)
 	c.relax()
 	for _, of := range [...]string{"name", "generateName"} {
@@ -99,14 +93,22 @@ func (c *check) result() error {
 	return services.Invalid(c.Vocabulary.Group("apiextensions."), "CustomResourceDefinition", name, causes)
 }
 
-// mistyped returns the error of a keyword of a wrong JSON type; "" for none.
-func (c *check) mistyped() string {
-	found := []string{structural.Mistyped(tree.Child(tree.Child(c.spec, "validation"), "openAPIV3Schema"), at("validation", "openAPIV3Schema"), c.Vocabulary.Extension)}
-	for i, version := range children(c.spec, "versions") {
+// Mistyped returns a schema.Malformed if a keyword of a definition's schemas has a wrong JSON type: such a definition
+// cannot be decoded.
+func Mistyped(definition map[string]any, v vocabulary.Vocabulary) error {
+	const kind = "CustomResourceDefinition"
+	spec := tree.Child(definition, "spec")
+	found := []string{structural.Mistyped(tree.Child(tree.Child(spec, "validation"), "openAPIV3Schema"), at("validation", "openAPIV3Schema"), v.Extension)}
+	for i, version := range children(spec, "versions") {
 		where := at("versions").Item(i).Field("schema").Field("openAPIV3Schema")
-		found = append(found, structural.Mistyped(tree.Child(tree.Child(version, "schema"), "openAPIV3Schema"), where, c.Vocabulary.Extension))
+		found = append(found, structural.Mistyped(tree.Child(tree.Child(version, "schema"), "openAPIV3Schema"), where, v.Extension))
 	}
-	return cmp.Or(found...)
+	why := cmp.Or(found...)
+	if why == "" {
+		return nil
+	}
+	version := tree.Text(definition, "apiVersion")
+	return schema.Malformed{Why: why, Status: services.BadRequest("%s in version %q cannot be handled as a %s: %s", kind, version[strings.LastIndexByte(version, '/')+1:], kind, why)}
 }
 
 // asV1beta1 returns a definition in version v1beta1, unchanged if it cannot be converted.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/portico-platform/portico/frontdoor/internal/typesystem/crd"
 	"github.com/portico-platform/portico/frontdoor/internal/typesystem/schema"
 	"github.com/portico-platform/portico/services"
 	"github.com/portico-platform/portico/services/kit/cel"
@@ -21,16 +22,15 @@ func (w world) refusals(t *testing.T, schema string) (causes []string) {
 	rules := w.rules()
 	rules.Expressions = cel.New(cel.Config{Release: release.V136})
 	definition := w.widgets(t, `{type: object, properties: {spec: {type: object, properties: {x: `+schema+`}}}}`)
+	if err := crd.Mistyped(definition, w.vocabulary); err != nil {
+		return []string{err.Error()}
+	}
 	w.claims(now).Establish(definition, nil)
 	err := rules.Check(definition, nil)
 	if err == nil {
 		return nil
 	}
-	s := services.AsStatus(err)
-	if s.Code == http.StatusBadRequest {
-		return []string{s.Message}
-	}
-	for _, c := range s.Details.Causes {
+	for _, c := range services.AsStatus(err).Details.Causes {
 		causes = append(causes, strings.TrimPrefix(c.Field, "spec.validation.openAPIV3Schema.properties[spec].properties[x].")+": "+c.Message)
 	}
 	return causes
@@ -95,6 +95,7 @@ func TestMistypedSchemas(t *testing.T) {
 		{`{type: array, items: {x-int-or-string: x}}`, "properties[x].items.x-kubernetes-int-or-string: expected a boolean, got a string"},
 		{`{type: array, items: {anyOf: [{minLength: 1.5}]}}`, "properties[x].items.anyOf[0].minLength: expected an integer, got a number"},
 		{`{type: array, items: {properties: {a: true}}}`, "properties[x].items.properties[a]: expected an object, got a boolean"},
+		{`{type: object, externalDocs: {url: "https://example.com"}, additionalProperties: 0}`, "properties[x].additionalProperties: expected a boolean or a schema, got a number"},
 		{`{type: array, items: {type: string, required: [1]}}`, "properties[x].items.required[0]: expected a string, got a number"},
 	} {
 		if got := later(t, vocabulary.K8s()).refusals(t, c.schema); len(got) != 1 || !strings.HasSuffix(got[0], c.want) || !strings.Contains(got[0], "cannot be handled as") {
@@ -156,6 +157,32 @@ func TestEmbeddedMetadata(t *testing.T) {
 	_, err := w.write(t, "spec: {m: {k: {apiVersion: '', kind: '-'}}}")
 	if err == nil || !strings.Contains(err.Error(), "spec.m[k].apiVersion: Invalid value") || !strings.Contains(err.Error(), "spec.m[k].kind: Invalid value") {
 		t.Errorf("the paths of an embedded resource in a map: %v", err)
+	}
+}
+
+// TestErrorsOfEmbeddedDefaults: as in Kubernetes, what is wrong with an embedded resource hides the other errors of a default.
+func TestErrorsOfEmbeddedDefaults(t *testing.T) {
+	for _, c := range []struct{ fields, want string }{
+		{`{apiVersion: a/b/c, kind: P}`, "default.apiVersion: Invalid value: "},
+		{`{apiVersion: v1, kind: P, metadata: x}`, "default: Invalid value: "},
+		{`{apiVersion: v1, kind: P, metadata: {name: a/b}}`, "default.metadata.name: Invalid value: "},
+		{`{apiVersion: v1, kind: P}`, "default: Too many: 2: "},
+	} {
+		got := later(t, vocabulary.K8s()).refusals(t, `{type: object, x-embedded-resource: true, x-preserve-unknown-fields: true, maxProperties: 1, default: `+c.fields+`}`)
+		if len(got) != 1 || !strings.HasPrefix(got[0], c.want) {
+			t.Errorf("%s: got %q, want %q", c.fields, got, c.want)
+		}
+	}
+}
+
+// TestNullKindsOfApplies: a null that is applied to the kind of an embedded resource is said to be no text, once, and not
+// also to be of a wrong type, for which no rule would be evaluated.
+func TestNullKindsOfApplies(t *testing.T) {
+	w := later(t, vocabulary.K8s())
+	w = w.add(t, w.widgets(t, `{type: object, properties: {spec: {type: object, x-embedded-resource: true, x-preserve-unknown-fields: true}}}`))
+	got := w.change(t, "", "{apiVersion: v1, kind: null}")
+	if len(got) != 1 || got[0] != "FieldValueInvalid spec.kind: Invalid value: null: must be a string" {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -248,13 +248,15 @@ func (c *check) customValue(n *node, value, old any, at *field.Path) {
 	if c.budget.Over() {
 		return
 	}
-	fits := n.custom.keywords.Valid(&c.Errors, value, at)
-	c.matched += n.custom.keywords.Matched(value, fits)
-	if value == nil { // only its type and the enumeration matter
-		return
-	}
-	if c.combinators(n.custom, value, old, at); !fits {
-		return
+	if !c.embeddedOnly {
+		fits := n.custom.keywords.Valid(&c.Errors, value, at)
+		c.matched += n.custom.keywords.Matched(value, fits)
+		if value == nil { // only its type and the enumeration matter
+			return
+		}
+		if c.combinators(n.custom, value, old, at); !fits {
+			return
+		}
 	}
 	switch v := value.(type) {
 	case map[string]any:
@@ -268,8 +270,12 @@ func (c *check) customValue(n *node, value, old any, at *field.Path) {
 		for name, item := range v {
 			if f := n.fields[name]; f != nil {
 				parent := at
-				if n.custom.embedded && name == "metadata" {
+				switch {
+				case !n.custom.embedded:
+				case name == "metadata":
 					parent = at.Bracketed()
+				case item == nil && (name == "apiVersion" || name == "kind"):
+					continue // Embedded has said so
 				}
 				c.value(f.node, item, before[name], &field.Path{Parent: parent, Name: name})
 			} else if n.kind == dictionary {

@@ -26,10 +26,16 @@ func (e *Engine) CheckDefault(s *spec.Schema, at *field.Path, errs *field.Errors
 	}
 	if why := p.wrongType(); why != "" {
 		errs.Invalid(at, s.Default, why)
+		return
 	}
-	c := &check{Check: rules.Check{Vocabulary: e.vocabulary}}
-	c.value(e.structural(lax(s)), s.Default, nil, nil)
-	errs.JoinBelow(at, &c.Errors)
+	root := e.structural(lax(s))
+	for _, embeddedOnly := range []bool{true, false} { // errors of embedded resources hide the others
+		c := &check{Check: rules.Check{Vocabulary: e.vocabulary}, embeddedOnly: embeddedOnly}
+		if c.value(root, s.Default, nil, nil); c.Any() {
+			errs.JoinBelow(at, &c.Errors)
+			return
+		}
+	}
 }
 
 // lax returns a schema without types of lists and int-or-string, also below it.

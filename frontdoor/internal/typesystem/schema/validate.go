@@ -17,6 +17,8 @@ type check struct {
 	ratchets, changed bool
 	// matched counts as keywords.Set.Matched, for the schemas of combinators.
 	matched int
+	// embeddedOnly leaves out all but what every embedded resource has.
+	embeddedOnly bool
 }
 
 // object validates an object with declared fields. old is nil for a create, and where the

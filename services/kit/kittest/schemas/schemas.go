@@ -231,7 +231,7 @@ func (g *Generator) more(s map[string]any) {
 		s["description"], s["title"] = "text", "é"
 	}
 	if g.odd && g.Often(10) {
-		keyword := g.One("type", "$ref", "default", "items", "pattern", "uniqueItems", "additionalProperties", extension+"int-or-string",
+		keyword := g.One("type", "$ref", "default", "pattern", "uniqueItems", "additionalProperties", extension+"int-or-string",
 			extension+"list-map-keys", "required", "definitions", "multipleOf", "minLength", "enum").(string)
 		s[keyword] = g.One("x", "a(", true, 0, []any{}, []any{"x", "x"}, map[string]any{})
 	}

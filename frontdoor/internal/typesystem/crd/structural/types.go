@@ -16,7 +16,7 @@ var keywordKinds = kinds(map[string][]string{
 	"a number":      {"maximum", "minimum", "multipleOf"},
 	"an integer":    {"maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties"},
 	"a list":        {"required", "enum", "allOf", "anyOf", "oneOf", "list-map-keys", "validations"},
-	"an object":     {"properties", "not", "definitions", "dependencies", "patternProperties", "externalDocs"},
+	"an object":     {"properties", "not", "definitions", "dependencies", "patternProperties"},
 	booleanOrSchema: {"additionalProperties", "additionalItems"},
 	schemaOrSchemas: {"items"},
 })
