@@ -154,6 +154,9 @@ func TestEmbeddedMetadata(t *testing.T) {
 			t.Errorf("%s: %v, want %v", metadata, err, want)
 		}
 	}
+	if _, err := w.write(t, "spec: {m: {k: {}}}"); len(services.AsStatus(err).Details.Causes) != 2 {
+		t.Errorf("the apiVersion and the kind are missing, once each: %v", err)
+	}
 	_, err := w.write(t, "spec: {m: {k: {apiVersion: '', kind: '-'}}}")
 	if err == nil || !strings.Contains(err.Error(), "spec.m[k].apiVersion: Invalid value") || !strings.Contains(err.Error(), "spec.m[k].kind: Invalid value") {
 		t.Errorf("the paths of an embedded resource in a map: %v", err)

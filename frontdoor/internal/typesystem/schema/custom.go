@@ -112,8 +112,14 @@ type structure struct {
 // structural compiles the schema of a custom type.
 func (e *Engine) structural(s *spec.Schema) *node {
 	prefix := vocabulary.K8s().Extension
-	n := &node{custom: &structure{nullable: s.Nullable, initial: s.Default, keywords: keywords.Compile(s, e.release),
-		keep: s.Extensions[prefix+"preserve-unknown-fields"] == true, embedded: s.Extensions[prefix+"embedded-resource"] == true}}
+	own, embedded := s, s.Extensions[prefix+"embedded-resource"] == true
+	if embedded { // these are required by Embedded, under another path
+		copied := *s
+		copied.Required = slices.DeleteFunc(slices.Clone(s.Required), func(name string) bool { return name == "apiVersion" || name == "kind" })
+		own = &copied
+	}
+	n := &node{custom: &structure{nullable: s.Nullable, initial: s.Default, keywords: keywords.Compile(own, e.release),
+		keep: s.Extensions[prefix+"preserve-unknown-fields"] == true, embedded: embedded}}
 	n.custom.identify(s.Extensions, prefix)
 	if s.Default != nil {
 		n.custom.initialSize = len(field.Display(s.Default))

@@ -216,14 +216,14 @@ func (f found) should(format string, args ...any) {
 	f.Invalid(f.at, f.value, f.at.String()+" in body should "+fmt.Sprintf(format, args...))
 }
 
-// limit returns a limit as errors show it: a whole one of an integer has all its digits.
-func (f found) limit(value float64) any {
-	if i, whole := rules.Whole(value); whole {
-		if _, isInteger := f.value.(int64); isInteger {
-			return i
-		}
+// limit returns a limit as errors show it: a whole one of an integer, in the range of its format, has all its digits.
+func (k *Set) limit(f found, value float64) any {
+	i, whole := rules.Whole(value)
+	_, isInteger := f.value.(int64)
+	if !whole || !isInteger || k.format == "int32" && slices.Equal(k.types, []string{"integer"}) && i != int64(int32(i)) { //nolint:gosec // compared
+		return value
 	}
-	return value
+	return i
 }
 
 // wrongFormat adds the error of a value with a wrong format.
@@ -253,7 +253,7 @@ func (k *Set) number(f found, n float64) {
 		if *m <= 0 {
 			f.Invalid(f.at, *m, "factor MultipleOf declared for "+f.at.String()+" must be positive: "+field.Display(*m))
 		} else if !multiple(f.value, n, *m) {
-			f.should("be a multiple of %v", f.limit(*m))
+			f.should("be a multiple of %v", k.limit(f, *m))
 		}
 	}
 	k.bounds(f)
@@ -290,7 +290,8 @@ func multiple(value any, n, factor float64) bool {
 	if factor < 1 {
 		times = 1 / factor * n
 	}
-	return math.Abs(times) < 1<<53 && math.Abs(times-math.Round(times)) <= 1e-9*math.Max(1, math.Abs(times))
+	whole := math.Trunc(times) // inexact upwards only, and not near zero, as in Kubernetes
+	return times == whole && math.Abs(times) < 1<<53 || whole != 0 && math.Abs(times) < 1<<53 && math.Abs(times-whole)/math.Abs(times+whole) < 1e-9
 }
 
 // compare compares a number with a limit: exactly if it is an integer.
@@ -314,18 +315,18 @@ func (k *Set) bounds(f found) {
 		k.inRange(f, "Maximum boundary", *limit)
 		switch is := compare(f.value, *limit); {
 		case k.s.ExclusiveMaximum && is >= 0:
-			f.should("be less than %v", f.limit(*limit))
+			f.should("be less than %v", k.limit(f, *limit))
 		case is > 0:
-			f.should("be less than or equal to %v", f.limit(*limit))
+			f.should("be less than or equal to %v", k.limit(f, *limit))
 		}
 	}
 	if limit := k.s.Minimum; limit != nil {
 		k.inRange(f, "Minimum boundary", *limit)
 		switch is := compare(f.value, *limit); {
 		case k.s.ExclusiveMinimum && is <= 0:
-			f.should("be greater than %v", f.limit(*limit))
+			f.should("be greater than %v", k.limit(f, *limit))
 		case is < 0:
-			f.should("be greater than or equal to %v", f.limit(*limit))
+			f.should("be greater than or equal to %v", k.limit(f, *limit))
 		}
 	}
 }

@@ -41,6 +41,8 @@ func TestLimitsOfNumbers(t *testing.T) {
 	}{
 		{spec.SchemaProps{Minimum: &large}, int64(4), "Invalid value: 4: a in body should be greater than or equal to 3000000000"},
 		{spec.SchemaProps{Minimum: &large}, 4.5, "Invalid value: 4.5: a in body should be greater than or equal to 3e+09"},
+		{spec.SchemaProps{MultipleOf: &large}, 2.5, "Invalid value: 2.5: a in body should be a multiple of 3e+09"},
+		{spec.SchemaProps{Type: spec.StringOrArray{"integer"}, Minimum: &large}, int64(4), "Invalid value: 4: a in body should be greater than or equal to 3000000000"},
 		{spec.SchemaProps{Minimum: &large, ExclusiveMinimum: true}, int64(4), "Invalid value: 4: a in body should be greater than 3000000000"},
 		{spec.SchemaProps{Maximum: &large}, int64(1 << 40), "Invalid value: 1099511627776: a in body should be less than or equal to 3000000000"},
 		{spec.SchemaProps{MultipleOf: &large}, int64(4), "Invalid value: 4: a in body should be a multiple of 3000000000"},
