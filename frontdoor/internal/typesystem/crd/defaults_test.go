@@ -54,6 +54,8 @@ func TestDefaultsFulfilRules(t *testing.T) {
 		{`{type: object, properties: {a: {type: integer, default: 10}}, x-validations: [{rule: has(self.a)}], default: {}}`, []string{"default: Invalid value: failed rule: has(self.a)"}},
 		{`{type: integer, default: 9, x-validations: [{rule: oldSelf.hasValue(), optionalOldSelf: true}]}`, []string{"default: Invalid value: 9: failed rule: oldSelf.hasValue()"}},
 		{`{type: integer, default: 9, x-validations: [{rule: "self < oldSelf.?x.orValue(1)", optionalOldSelf: true}]}`, []string{"default: Invalid value: \"integer\": rule compile error"}},
+		{`{type: object, properties: {c: {type: boolean, x-validations: [{rule: self}]}}, default: {b: {}, c: false}}`,
+			[]string{"default.c: Invalid value: false: failed rule: self", `default: Invalid value: {"b":{},"c":false}: must not have unknown fields`}},
 		{`{type: string, maxLength: 1, default: ab, x-validations: [{rule: self != 'ab'}]}`, []string{"default: Too long: may not be more than 1 byte"}},
 	} {
 		for _, v := range []vocabulary.Vocabulary{vocabulary.Platform(), vocabulary.K8s()} {

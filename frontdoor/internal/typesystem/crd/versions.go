@@ -173,15 +173,14 @@ func (c *check) defaults(raw map[string]any, root *field.Path, errs *field.Error
 			s = maps.Clone(s)
 			s[c.Vocabulary.Extension+"embedded-resource"] = true
 		}
-		at, before := where.Field("default"), errs.Count()
+		at := where.Field("default")
 		switch {
 		case s["default"] == nil:
 		case !c.relaxed.defaults:
 			errs.Forbidden(at, "must not be set in "+tree.Text(c.object, "apiVersion")+" CustomResourceDefinitions")
 		case ofMap(where): // Kubernetes does not look there
 		default:
-			c.Schemas.CheckDefault(reader.schema(s), at, errs)
-			if errs.Count() == before && isLater(c.Types) {
+			if c.Schemas.CheckDefault(reader.schema(s), at, errs) && isLater(c.Types) {
 				errs.Add(rules.Check(s, isRoot, at.String())...)
 			}
 		}

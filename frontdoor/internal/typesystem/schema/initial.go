@@ -16,8 +16,9 @@ import (
 
 // CheckDefault validates the default of a custom type's schema: it must have no unknown
 // fields, and be valid without applying the defaults of its own fields. As in Kubernetes, types of lists and
-// the type of an int-or-string do not matter here.
-func (e *Engine) CheckDefault(s *spec.Schema, at *field.Path, errs *field.Errors) {
+// the type of an int-or-string do not matter here. It reports whether rules can be evaluated for the default, which may
+// have unknown fields then.
+func (e *Engine) CheckDefault(s *spec.Schema, at *field.Path, errs *field.Errors) bool {
 	n := e.structural(s)
 	p := preparation{vocabulary: e.vocabulary, asGiven: true}
 	p.value(n, tree.Copy(s.Default), at)
@@ -26,16 +27,17 @@ func (e *Engine) CheckDefault(s *spec.Schema, at *field.Path, errs *field.Errors
 	}
 	if why := p.wrongType(); why != "" {
 		errs.Invalid(at, s.Default, why)
-		return
+		return false
 	}
 	root := e.structural(lax(s))
 	for _, embeddedOnly := range []bool{true, false} { // errors of embedded resources hide the others
 		c := &check{Check: rules.Check{Vocabulary: e.vocabulary}, embeddedOnly: embeddedOnly}
 		if c.value(root, s.Default, nil, nil); c.Any() {
 			errs.JoinBelow(at, &c.Errors)
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // lax returns a schema without types of lists and int-or-string, also below it.
