@@ -9,9 +9,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/portico-platform/portico/test/compare/internal/corpus"
 	"github.com/portico-platform/portico/services/kit/kittest/schemas"
 	"github.com/portico-platform/portico/services/vocabulary"
+	"github.com/portico-platform/portico/test/compare/internal/corpus"
 )
 
 var group = vocabulary.K8s().Group("apiextensions.")
