@@ -118,7 +118,7 @@ func copySource(t *testing.T, from, to string) {
 func built(t *testing.T, dir, name string, env ...string) []byte {
 	t.Helper()
 	command := exec.Command(filepath.Join(dir, "deploy/images/build"), name)
-	command.Env = append(append(os.Environ(), "BINARIES_ONLY=1", "VERSION=v0.0.0"), env...)
+	command.Env = append(append(os.Environ(), "BINARIES_ONLY=1", "VERSION=v0.0.0", "REVISION=0123", "DATE=2026-11-28T00:00:00Z"), env...)
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
