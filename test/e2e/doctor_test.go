@@ -51,8 +51,18 @@ func TestDoctor(t *testing.T) {
 		p.startWatched(t, program)
 	}
 	p.Cluster = p.connect(t, "frontdoor")
-	eventually(t, "all is well", func() bool { status, found := p.examine(t); return status == 0 && !found.has("FAIL", "", "") })
-	_, found := p.examine(t)
+	var found diagnosis
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("found: %+v", found)
+		}
+	})
+	eventually(t, "all is well", func() bool {
+		var status int
+		status, found = p.examine(t)
+		return status == 0 && !found.has("FAIL", "", "")
+	})
+	_, found = p.examine(t)
 	for _, want := range [][2]string{{"ready", ""}, {"serving", ""}, {"request", ""}, {"clock", ""}, {"process", "ready"}, {"skew", "all have k8s"},
 		{"certificates", "are valid"}, {"peers", "store is reached"}, {"publisher", "publishes"}, {"lag", "up to date"}, {"etcd", "no alarm"}, {"etcd", "(etcd events) version"}} {
 		if !found.has("OK", want[0], want[1]) {

@@ -25,7 +25,7 @@ import (
 )
 
 // soakRounds is how often each kind of change is made, as `make soak` sets it.
-var soakRounds = flag.Int("rounds", 60, "how often TestSoak makes each kind of change; 1,000 in make soak")
+var soakRounds = flag.Int("rounds", 20, "how often TestSoak makes each kind of change; 1,000 in make soak")
 
 // Bounds of what may be left of the rounds of one kind of change.
 const (
