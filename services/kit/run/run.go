@@ -50,9 +50,15 @@ func (e usageError) Is(target error) bool { return target == ErrUsage }
 // Main runs the app with the process's arguments until a signal, and exits: with 0 after
 // SIGTERM, SIGINT or --help, 1 after a failure, 2 after a usage error. A second signal ends
 // the process at once.
-func Main(app App) { MainOf(app, os.Args[1:]) }
+func Main(app App) {
+	args, err := Expand(app, os.Args[1:], os.Environ())
+	if err != nil {
+		os.Exit(ExitStatus(err, app.Name, os.Stderr))
+	}
+	MainOf(app, args)
+}
 
-// MainOf is Main with other arguments than the process's.
+// MainOf is Main with other arguments than the process's, which are not expanded.
 func MainOf(app App, args []string) {
 	runtime.MemProfileRate = 0                      // the samples cost 2 % of the CPU of a write, and only a front door with --profiling shows them
 	if pool, err := buffers.NewPool(); err == nil { // before any connection is made
@@ -61,11 +67,7 @@ func MainOf(app App, args []string) {
 	dns.SetMinResolutionInterval(2 * time.Second) // replicas with new addresses are found soon
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	context.AfterFunc(ctx, cancel)
-	args, err := Expand(app, args, os.Environ())
-	if err == nil {
-		err = Run(ctx, app, args)
-	}
-	os.Exit(ExitStatus(err, app.Name, os.Stderr))
+	os.Exit(ExitStatus(Run(ctx, app, args), app.Name, os.Stderr))
 }
 
 // ExitStatus returns the exit status of a program for an error, and prints the error, if it has a text: 0 for none, 2 for an
